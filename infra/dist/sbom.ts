@@ -51,7 +51,7 @@ export async function materialsOfPackage(all: Bom, { dependencies, bundled }: Np
 }
 
 /** The materials of a one-file executable: a Node, and what is in its script. */
-export function materialsOfExecutable(all: Bom, bundled: readonly Named[]): Materials {
+export function materialsOfExecutable(all: Bom, bundled: readonly PackageId[]): Materials {
   const { node: version } = process.versions;
   const node: Component = {
     "bom-ref": `node@${version}`,
@@ -65,14 +65,14 @@ export function materialsOfExecutable(all: Bom, bundled: readonly Named[]): Mate
   return joined({ components: [node], dependencies: [] }, restricted(all, bundled));
 }
 
-type Named = { readonly name: string; readonly version: string };
+type PackageId = { readonly name: string; readonly version: string };
 
 /**
  * The named part of a bill. npm's `bom-ref` is `name@version`; a package that the lock has under another name is there
  * under its own.
  * @throws Error for something wanted that the bill does not have
  */
-export function restricted(all: Materials, packages: readonly Named[]): Materials {
+export function restricted(all: Materials, packages: readonly PackageId[]): Materials {
   const refs = new Set(packages.map(({ name, version }) => `${name}@${version}`));
   const components = all.components.filter((one) => refs.has(one["bom-ref"]));
   const known = new Set(components.map((one) => one["bom-ref"]));
@@ -118,8 +118,8 @@ function withoutLocalFiles({ externalReferences, ...component }: Component): Com
 }
 
 /** The packages that npm installs with these, themselves included, as the lock resolves them. */
-export function installedWith({ packages }: Lock, names: readonly string[]): readonly Named[] {
-  const found = new Map<string, Named>();
+export function installedWith({ packages }: Lock, names: readonly string[]): readonly PackageId[] {
+  const found = new Map<string, PackageId>();
   const visit = (from: string, name: string): void => {
     const path = resolvePath(packages, from, name);
     const entry = path === undefined ? undefined : packages[path];

@@ -35,7 +35,7 @@ async function owner(folder: string, more = "") {
 /** Only a broken test waits so long. */
 const patient = { timeout: 100_000, interval: 20 };
 
-async function gone(pid: number): Promise<void> {
+async function exited(pid: number): Promise<void> {
   await vi.waitFor(() => expect(() => process.kill(pid, 0)).toThrow(), patient);
 }
 
@@ -47,7 +47,7 @@ test("servers end cleanly when whoever started them is killed, and keep what the
   await client.connect();
   await client.query("create table kept as select 42 as n");
   child.kill("SIGKILL");
-  await Promise.all([gone(started.nats), gone(started.postgres)]);
+  await Promise.all([exited(started.nats), exited(started.postgres)]);
   expect(await readFile(join(folder, "postgres.log"), "utf8")).toMatch(
     /received fast shutdown request[\s\S]*database system is shut down/,
   );
@@ -101,11 +101,11 @@ test("a process that stops its servers itself is not kept alive, and leaves no w
   const { child } = await owner(folder, "await nats.stop(); await postgres.stop();");
   const [code] = (await once(child, "exit")) as [number | null];
   expect(code).toBe(0);
-  const isGone = async () => {
+  const hasExited = async () => {
     const ps = spawn("ps", ["-ww", "-eo", "args="]);
     let processes = "";
     for await (const chunk of ps.stdout) processes += chunk;
     expect(processes.split("\n").filter((line) => line.includes(folder))).toEqual([]);
   };
-  await vi.waitFor(isGone, patient);
+  await vi.waitFor(hasExited, patient);
 });

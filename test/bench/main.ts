@@ -4,7 +4,7 @@ import { cpus, release, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Bench } from "./frame/bench.ts";
-import type { Row } from "./frame/row.ts";
+import type { FigureRow } from "./frame/row.ts";
 import { durability } from "./frame/stack.ts";
 import { profileWorkers } from "./frame/worker.ts";
 import { type Options, readOptions, UsageError, usage } from "./options.ts";
@@ -44,10 +44,10 @@ async function run(options: Options): Promise<void> {
     options,
     scale,
   });
-  const rows: Row[] = [];
+  const rows: FigureRow[] = [];
   for (const each of options.runs) {
     const { name, size } = each;
-    const onRow = (row: Row) => {
+    const onRow = (row: FigureRow) => {
       rows.push(row);
       console.log(`  ${rowLine(row)}`);
     };
@@ -66,7 +66,7 @@ async function run(options: Options): Promise<void> {
   if (options.profile) console.log(`Profiles of the services and of the bench's workers: ${profileFolder}`);
 }
 
-function conclude(rows: readonly Row[], report: Report): void {
+function conclude(rows: readonly FigureRow[], report: Report): void {
   console.log(benchTable(rows));
   const flat = flatnessTable(rows);
   if (flat !== "") console.log(`\n${flat}`);

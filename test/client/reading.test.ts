@@ -40,14 +40,14 @@ const ids = (items: readonly { readonly id: string }[]) => items.map(({ id }) =>
 /** A WebSocket class that records the messages and counts its instances. */
 function noting(Of: WebSocketClass = WebSocket as WebSocketClass) {
   const said: { type: string; id?: string }[] = [];
-  const sockets: { heard: number; isClosed: boolean }[] = [];
+  const sockets: { received: number; isClosed: boolean }[] = [];
   class Noting extends Of {
     constructor(url: string, protocols: string[]) {
       super(url, protocols);
-      const socket = { heard: 0, isClosed: false };
+      const socket = { received: 0, isClosed: false };
       sockets.push(socket);
       this.addEventListener("message", () => {
-        socket.heard++;
+        socket.received++;
       });
       this.addEventListener("close", () => {
         socket.isClosed = true;

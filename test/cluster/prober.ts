@@ -21,8 +21,8 @@ export class Prober implements AsyncDisposable {
   /** The longest time in ms between two answers, in a span of time. */
   longestWait(from: number, to: number): number {
     const inside = this.#answered.filter((at) => at > from && at < to);
-    const moments = [from, ...inside, to];
-    return Math.max(...moments.slice(1).map((at, index) => at - (moments[index] ?? at)));
+    const times = [from, ...inside, to];
+    return Math.max(...times.slice(1).map((at, index) => at - (times[index] ?? at)));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -76,11 +76,11 @@ export async function killsLeaveNoTrace({ recordings, speed, killsOfEach }: Kill
   const frames = () => wild.reduce((sum, { fake: { played } }) => sum + played.v1 + played.v2 + played.logs, 0);
   const total = tapes.reduce((sum, { messages: { v1, v2, logs } }) => sum + v1.length + v2.length + logs.length, 0);
   const victims = random.shuffled(parts.flatMap((part) => Array<Part>(killsOfEach).fill(part)));
-  const moments = victims.map(() => random.below(total)).sort((a, b) => a - b);
+  const killPoints = victims.map(() => random.below(total)).sort((a, b) => a - b);
   const played = Promise.all(wild.map(({ fake }) => fake.play()));
   const restarted = new Map<Part, Promise<void>>();
   for (const [index, victim] of victims.entries()) {
-    await until(() => frames() >= (moments[index] ?? 0), { message: `${moments[index]} of ${total} frames` });
+    await until(() => frames() >= (killPoints[index] ?? 0), { message: `${killPoints[index]} of ${total} frames` });
     // Other parts may still be restarting: parts that die together must come back together too.
     await restarted.get(victim);
     restarted.set(victim, stack.kill(victim));

@@ -73,7 +73,7 @@ export async function startServiceProcess(
     ])) as [Ready];
     if (message.type === "ready") addresses = message.addresses ?? {};
     else {
-      await gone(started);
+      await exited(started);
       throw new Error(`${name} did not start: ${message.message}\n${logged.slice(-5).join("\n")}`);
     }
   }
@@ -93,7 +93,7 @@ export async function startServiceProcess(
   async function kill(signal: NodeJS.Signals = "SIGKILL"): Promise<void> {
     if (child === undefined) return;
     child.kill(signal);
-    await gone(child);
+    await exited(child);
   }
 
   await launch(first);
@@ -137,6 +137,6 @@ function inherited(): NodeJS.ProcessEnv {
   return { PATH, HOME, NODE_COMPILE_CACHE };
 }
 
-async function gone(child: ChildProcess): Promise<void> {
+async function exited(child: ChildProcess): Promise<void> {
   if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
 }

@@ -126,8 +126,8 @@ test("a v2 stream that broke is not opened again on the same process, which woul
   expect(holes(recorded)).toEqual([]);
   expect(sessionsOf(recorded)).toHaveLength(1);
   using client = skaffoldClient(stack.grpc);
-  const heard = await client.take("/proto.v2.SkaffoldV2Service/Events", recording.messages.v2.length);
-  expect(heard.map((bytes) => bytes.toString("base64"))).toEqual(sentFrames(recording, "v2"));
+  const received = await client.take("/proto.v2.SkaffoldV2Service/Events", recording.messages.v2.length);
+  expect(received.map((bytes) => bytes.toString("base64"))).toEqual(sentFrames(recording, "v2"));
 });
 
 test("a v2 stream that broke is not opened again after ingest was killed and restarted either", async () => {

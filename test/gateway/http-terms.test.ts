@@ -10,7 +10,7 @@ import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
 
 type Message = { readonly type: string; readonly position: string; readonly event?: Item; readonly error?: Item };
 
-type Read = {
+type StreamResponse = {
   readonly status: number;
   readonly headers: Headers;
   /** Numbers of the events: 1 is the first. */
@@ -56,7 +56,7 @@ beforeAll(async () => {
 afterAll(() => cleanup.disposeAsync());
 
 /** Reads to the end, or until caught_up on an endless stream. */
-async function read({ path, accept }: Form, query: string, more: Record<string, string> = {}): Promise<Read> {
+async function read({ path, accept }: Form, query: string, more: Record<string, string> = {}): Promise<StreamResponse> {
   const over = new AbortController();
   const url = `http://${on.stack.http}/api/v1/${path}?${filledIn(query)}`;
   const headers = {

@@ -120,17 +120,19 @@ type Reader = {
   seen: number;
 };
 
-type Moment = { readonly position: string; readonly time: string };
+type PositionAndTime = { readonly position: string; readonly time: string };
 
 const ways = {
   "GetState, then Events": (reader: Reader) => stateThenEvents(reader, {}),
-  "GetState at a position, then Events": (reader: Reader, { position }: Moment) =>
+  "GetState at a position, then Events": (reader: Reader, { position }: PositionAndTime) =>
     stateThenEvents(reader, { at: position }),
-  "GetState at a time, then Events": (reader: Reader, { time }: Moment) => stateThenEvents(reader, { at: time }),
+  "GetState at a time, then Events": (reader: Reader, { time }: PositionAndTime) =>
+    stateThenEvents(reader, { at: time }),
   "Events with the state": (reader: Reader) => events(reader, { state: true }),
-  "Events with the state at a position": (reader: Reader, { position }: Moment) =>
+  "Events with the state at a position": (reader: Reader, { position }: PositionAndTime) =>
     events(reader, { state: true, after: position }),
-  "Events with the state at a time": (reader: Reader, { time }: Moment) => events(reader, { state: true, after: time }),
+  "Events with the state at a time": (reader: Reader, { time }: PositionAndTime) =>
+    events(reader, { state: true, after: time }),
 };
 
 async function stateThenEvents(reader: Reader, at: { readonly at?: string }): Promise<void> {
@@ -183,10 +185,10 @@ it("state, then live events, is complete and without repeats at any moment while
     const [recorded] = await Array.fromAsync(
       on.log.reader.history({ afterOffset: endOf(seq - 1), subjects: [] }, endOf(seq), AbortSignal.timeout(60_000)),
     );
-    const moment = { position: on.at(seq), time: recorded?.recordedAt.toISOString() ?? "" };
+    const point = { position: on.at(seq), time: recorded?.recordedAt.toISOString() ?? "" };
     const reader: Reader = { life, how, events: [], seen: 0 };
     readers.push(reader);
-    running.push(ways[how](reader, moment));
+    running.push(ways[how](reader, point));
   };
 
   for (const life of all) await writeSome(life, 30);

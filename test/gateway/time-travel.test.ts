@@ -335,8 +335,8 @@ const lists: readonly Call[] = [
 describe.each([...skaffold, ...rkt, ...vagrant, ...states, ...lists])("$name", ({ source, gists, isList, ask }) => {
   it("answers as of a position, as of a time, and as of now", async () => {
     const [, one, two] = ends;
-    const moments = [one?.position, one?.time, two?.position, two?.time, undefined];
-    const answers = await Promise.all(moments.map((at) => ask(access, at)));
+    const points = [one?.position, one?.time, two?.position, two?.time, undefined];
+    const answers = await Promise.all(points.map((at) => ask(access, at)));
     expect(answers).toEqual([gists[0], gists[0], gists[1], gists[1], gists[2]].map((gist) => ({ gist })));
   });
 
@@ -347,8 +347,8 @@ describe.each([...skaffold, ...rkt, ...vagrant, ...states, ...lists])("$name", (
   });
 
   it("refuses positions that the log lacks and invalid moments, and takes a future time as now", async () => {
-    const moments = [on.at(seqIn(latest) + 1), "1100-zzzzzz", "yesterday", "2999-01-01T00:00:00Z"];
-    expect(await Promise.all(moments.map((at) => ask(access, at)))).toEqual([
+    const points = [on.at(seqIn(latest) + 1), "1100-zzzzzz", "yesterday", "2999-01-01T00:00:00Z"];
+    expect(await Promise.all(points.map((at) => ask(access, at)))).toEqual([
       { refused: "position_future", latest },
       { refused: "position_foreign" },
       { refused: "invalid_argument" },

@@ -114,9 +114,9 @@ describe.skipIf(browserProgram === undefined)("a session that was exported as a 
   it("is used from the keyboard", async () => {
     await using opened = await openFile(browser, file);
     const { page, errors } = opened;
-    const moment = page.getByLabel("Moment of the session");
+    const slider = page.getByLabel("Moment of the session");
     await page.getByLabel(`${exported} events`, { exact: true }).waitFor();
-    const at = async () => Number(await moment.inputValue());
+    const at = async () => Number(await slider.inputValue());
     const last = await at();
     await page.keyboard.press("?");
     await page.getByRole("dialog", { name: "Keys" }).getByText("filter events").waitFor();
@@ -225,7 +225,7 @@ describe.skipIf(browserProgram === undefined)("a session that was exported as a 
     const said = vi.spyOn(process.stdout, "write").mockReturnValue(true);
     vi.stubEnv("TAPEDECK_GRPC_PORT", stack.grpc.split(":").at(-1) ?? "");
     onTestFinished(() => void vi.unstubAllEnvs());
-    const bounds = { ...defaultBounds, events: 60, moments: 5 };
+    const bounds = { ...defaultBounds, events: 60, statePoints: 5 };
     await exportPage([], { url: `http://${stack.http}`, source: "bob/shop", output }, {}, bounds);
     expect(said.mock.lastCall?.[0]).toMatch(/, the newest 60 events \(\d+ older ones left out\), /);
     said.mockRestore();

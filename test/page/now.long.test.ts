@@ -205,19 +205,19 @@ describe.skipIf(browserProgram === undefined)("Now", () => {
     await row(page, "bob/shop").waitFor();
 
     await page.goto(`${base}/sessions/0BOB`);
-    const moment = page.getByLabel("Moment of the session");
+    const slider = page.getByLabel("Moment of the session");
     const history = await fetch(`${base}/api/v1/events?session=0BOB&last=1000`);
     const { items } = (await history.json()) as { items: unknown[] };
     const last = String(items.length - 1);
-    await expect.poll(() => moment.inputValue(), { message: "all events to be read" }).toBe(last);
+    await expect.poll(() => slider.inputValue(), { message: "all events to be read" }).toBe(last);
     await page.keyboard.press("[");
-    await expect.poll(async () => Number(await moment.inputValue())).toBeLessThan(Number(last));
+    await expect.poll(async () => Number(await slider.inputValue())).toBeLessThan(Number(last));
     await page.keyboard.press("Space");
     await page.getByLabel("Pause").waitFor();
     await page.keyboard.press("Space");
     await page.getByLabel("Play").waitFor();
     await page.keyboard.press("]");
-    await expect.poll(() => moment.inputValue()).toBe(last);
+    await expect.poll(() => slider.inputValue()).toBe(last);
     expect(errors).toEqual([]);
   });
 
@@ -259,8 +259,8 @@ describe.skipIf(browserProgram === undefined)("Now", () => {
     const erin = sourceOf("erin", "api");
     goodLoop(erin, erin.began + 1_000);
     const lostAt = erin.began + 120_000;
-    const unheard = { $case: "upstream" as const, value: { unheard: true, reason: "its tap is gone" } };
-    erin.add({ kind: "upstream.lost", session: "0ERIN", detail: unheard }, lostAt);
+    const silent = { $case: "upstream" as const, value: { unheard: true, reason: "its tap is gone" } };
+    erin.add({ kind: "upstream.lost", session: "0ERIN", detail: silent }, lostAt);
     await flush(erin);
     await using opened = await openPage(browser, `${base}/`);
     const { page } = opened;

@@ -47,7 +47,7 @@ describe("the output of a pod's apps", () => {
 
   it("is recorded line by line, each line once, however often it was read", async () => {
     const { host, stack, client } = on;
-    const heard = async (times: number) => {
+    const received = async (times: number) => {
       host.playTo("pods", times);
       // The pod's own lines, apart from its apps, are held back until the connection ends.
       await until(() => host.fake.calls.GetLogs.made === 3 * times, { message: "the logs to be followed" });
@@ -58,9 +58,9 @@ describe("the output of a pod's apps", () => {
       await until(async () => (await lost()) === times, { message: "the end of the connection" });
       await stack.caughtUp();
     };
-    await heard(1);
+    await received(1);
     await host.fake.comeBack();
-    await heard(2);
+    await received(2);
     expect(linesOf("web").length + linesOf("side").length).toBe(lines.length);
     expect(linesOf("web").length).toBeGreaterThan(5);
     expect(linesOf("side").length).toBeGreaterThan(2);

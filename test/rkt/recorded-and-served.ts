@@ -130,10 +130,10 @@ function testsOf(name: string, scenario: Scenario): void {
        from tapedeck.pod_runs order by 1`,
     );
     expect(rows).toEqual(
-      labelledRuns[name]?.map(({ outcome = null, gone = false, failedApps = 0, started = true, ...run }) => ({
+      labelledRuns[name]?.map(({ outcome = null, gone: removed = false, failedApps = 0, started = true, ...run }) => ({
         ...run,
         outcome,
-        gone,
+        gone: removed,
         failedApps,
         started,
       })),
@@ -154,22 +154,22 @@ function testsOf(name: string, scenario: Scenario): void {
 
   if (name === "01-full-lifecycle")
     it("keeps removed resources in its tables", async () => {
-      const gone = (table: string, columns: string) =>
+      const removed = (table: string, columns: string) =>
         ask(stack.database, `select ${columns}, gone, gone_at is not null as dated from tapedeck.${table} order by 1`);
-      const isGone = { gone: true, dated: true };
+      const isRemoved = { gone: true, dated: true };
       const isThere = { gone: false, dated: false };
-      expect(await gone("rkt_pods", "pod, state, apps")).toEqual([
-        { pod: "c6e226b0-5014-480c-b875-eb38a29bed83", state: "UNDEFINED", apps: 3, ...isGone },
+      expect(await removed("rkt_pods", "pod, state, apps")).toEqual([
+        { pod: "c6e226b0-5014-480c-b875-eb38a29bed83", state: "UNDEFINED", apps: 3, ...isRemoved },
       ]);
-      expect(await gone("rkt_apps", "app, state, exit_code")).toEqual([
-        { app: "batch", state: "EXITED", exit_code: 7, ...isGone },
-        { app: "sidecar", state: "EXITED", exit_code: 0, ...isGone },
-        { app: "worker", state: "EXITED", exit_code: 0, ...isGone },
+      expect(await removed("rkt_apps", "app, state, exit_code")).toEqual([
+        { app: "batch", state: "EXITED", exit_code: 7, ...isRemoved },
+        { app: "sidecar", state: "EXITED", exit_code: 0, ...isRemoved },
+        { app: "worker", state: "EXITED", exit_code: 0, ...isRemoved },
       ]);
-      expect(await gone("rkt_images", "name")).toEqual([
-        { name: "other.example/batch", ...isGone },
+      expect(await removed("rkt_images", "name")).toEqual([
+        { name: "other.example/batch", ...isRemoved },
         { name: "sim.example/stage1", ...isThere },
-        { name: "sim.example/tools/sidecar", ...isGone },
+        { name: "sim.example/tools/sidecar", ...isRemoved },
         { name: "sim.example/worker", ...isThere },
       ]);
     });

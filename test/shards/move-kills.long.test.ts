@@ -111,7 +111,7 @@ async function nothingMoves(): Promise<void> {
   await until(async () => isDeepStrictEqual(await entry(), { unfinished: [] }), { message: "the end of the move" });
 }
 
-const isGoneFrom = (name: "home" | "two", workspace: string) => async () =>
+const isRemovedFrom = (name: "home" | "two", workspace: string) => async () =>
   (await on[name].log.lastMatch([workspaceFilter(workspace)])) === 0;
 
 it.each(breaks)("is open again without another command, and can go on: %s %i, by %s", async (...each) => {
@@ -128,10 +128,10 @@ it.each(breaks)("is open again without another command, and can go on: %s %i, by
   const mayBeIn = { copying: ["home"], fencing: nth === 1 ? ["home", "two"] : ["two"] }[step] ?? ["two"];
   expect(mayBeIn).toContain(await shardOf(workspace));
   await moveAll(workspace, "two");
-  expect(await isGoneFrom("home", workspace)()).toBe(true);
+  expect(await isRemovedFrom("home", workspace)()).toBe(true);
   await moveAll(workspace, "home");
   await goesOn(tap);
-  expect(await isGoneFrom("two", workspace)()).toBe(true);
+  expect(await isRemovedFrom("two", workspace)()).toBe(true);
   await tap.finish();
   const events = await eventsOf(on.home.log, workspace);
   expect(framesOf(events, "kept")).toEqual(tap.said);
@@ -153,19 +153,19 @@ it("goes on when its caller leaves while those who write wait", async () => {
   await until(async () => (await shardOf("team-l")) === "two", { message: "the workspace to be in the new shard" });
   const { length } = tap.said;
   await until(() => tap.said.length > length + 2, { message: "the tap to go on there" });
-  await until(isGoneFrom("home", "team-l"), { message: "the old shard to be cleared up" });
+  await until(isRemovedFrom("home", "team-l"), { message: "the old shard to be cleared up" });
   await moveAll("team-l", "two"); // nothing is left to do, and the next one may move
   await tap.finish();
   expect(framesOf(await eventsOf(on.two.log, "team-l"), "left")).toEqual(tap.said);
 });
 
 it("brings nothing along of a session that is erased while it is copied", async () => {
-  await using gone = await startTap("team-e", "gone");
+  await using leaving = await startTap("team-e", "gone");
   await using stays = await startTap("team-e", "stays");
-  for (const tap of [gone, stays]) tap.push(30);
-  await Promise.all([gone.recorded(), stays.recorded()]);
-  gone.end();
-  await gone.recorded();
+  for (const tap of [leaving, stays]) tap.push(30);
+  await Promise.all([leaving.recorded(), stays.recorded()]);
+  leaving.end();
+  await leaving.recorded();
   const { session } = (await eventsOf(on.home.log, "team-e")).find(
     ({ source, kind }) => kind === "session.started" && source.includes("/gone/"),
   ) ?? { session: "" };
@@ -217,7 +217,7 @@ it("is continued by its own gateway when that is started again", async () => {
   tap.speak(pauseMs);
   await gateway.start();
   await goesOn(tap);
-  await until(isGoneFrom("home", "team-s"), { message: "the old shard to be cleared up" });
+  await until(isRemovedFrom("home", "team-s"), { message: "the old shard to be cleared up" });
   await tap.finish();
   expect(framesOf(await eventsOf(on.two.log, "team-s"), "kept")).toEqual(tap.said);
 });

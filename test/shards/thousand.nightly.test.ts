@@ -38,7 +38,7 @@ class Source implements AsyncDisposable {
   readonly #saidAt: number[] = [];
   /** From saying each frame to hearing that it is recorded. */
   readonly #latenciesMs: number[] = [];
-  readonly #heard = new Notifier();
+  readonly #seen = new Notifier();
   readonly #pushing: Promise<void>;
   #index = 0n;
   #isOver = false;
@@ -68,7 +68,7 @@ class Source implements AsyncDisposable {
   /** Resolves when all that was said is recorded, with how long each frame took. */
   async recorded(): Promise<readonly number[]> {
     while (this.#latenciesMs.length < this.#saidAt.length) {
-      await Promise.race([this.#heard.next(), this.#pushing]);
+      await Promise.race([this.#seen.next(), this.#pushing]);
     }
     return this.#latenciesMs;
   }
@@ -92,7 +92,7 @@ class Source implements AsyncDisposable {
       for (let at = this.#latenciesMs.length; at < recorded; at++) {
         this.#latenciesMs.push(performance.now() - (this.#saidAt[at] ?? 0));
       }
-      this.#heard.ring();
+      this.#seen.ring();
     }
     if (!this.#isOver) throw new Error(`the push of ${this.project} ended`);
   }

@@ -143,10 +143,10 @@ async function theatre(cast: readonly Cast[]) {
 function rests({ states, messages }: RecordedUpstream): Rest[] {
   const quiet = (api: ApiVersion) =>
     states.filter((state) => state.api === api && state.seenBefore === state.seenAfter);
-  const v2 = new Map(quiet("v2").map(({ file, seenBefore }) => [momentName(file), seenBefore]));
+  const v2 = new Map(quiet("v2").map(({ file, seenBefore }) => [stateName(file), seenBefore]));
   let after = 0;
   return quiet("v1").flatMap(({ file, seenBefore }) => {
-    const other = v2.get(momentName(file));
+    const other = v2.get(stateName(file));
     const loopEnded = messages.v1.slice(after, seenBefore).some(({ bytes }) => isLoopEnd(bytes));
     if (other === undefined || !loopEnded) return [];
     after = seenBefore;
@@ -155,7 +155,7 @@ function rests({ states, messages }: RecordedUpstream): Rest[] {
 }
 
 /** "v1-state-02-after-sync.json" → "after-sync". */
-function momentName(file: string): string {
+function stateName(file: string): string {
   return file.replace(/^v[12]-state-\d+-/, "").replace(".json", "");
 }
 

@@ -121,8 +121,8 @@ beforeAll(async () => {
     const sample = loadVagrant(join(fixtures, "vagrant", "samples", "up.jsonl"));
     await until(() => vagrant.calls("_ListJobs").made > 0, { message: "somebody to look" });
     await vagrant.playAsNow(runSteps(sample, "failing"), newNames(vagrant, sample)).run({ speed: "max" });
-    const isHeard = () => vagrant.calls("GetJobStream").made >= 2 && vagrant.streams() === 0;
-    await until(isHeard, { message: "all of the output to be heard" });
+    const isReceived = () => vagrant.calls("GetJobStream").made >= 2 && vagrant.streams() === 0;
+    await until(isReceived, { message: "all of the output to be heard" });
     const observations = vagrant.calls("ListTargets").made;
     await until(() => vagrant.calls("ListTargets").made > observations, {
       message: "a look at what the jobs have changed",

@@ -62,7 +62,7 @@ it("each command has its machine and box, and they are counted by machine and by
   for (const one of commands) {
     seconds = one.from - 1;
     const id = one.machine && ids.get(one.machine);
-    await run(on, shop, one, { id, passTo: (moment) => (seconds = moment) });
+    await run(on, shop, one, { id, passTo: (time) => (seconds = time) });
   }
   await on.stack.drained();
   await on.stack.caughtUp();

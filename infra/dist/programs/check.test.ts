@@ -35,6 +35,6 @@ it("distinguishes a service that lives from one that can serve, on all addresses
     expect([isWell, text]).toEqual([false, expect.stringMatching(/^gateway: .*"ready":false/)]);
     expect((await check(["query"], "/healthz", { env })).isWell).toBe(false);
   }
-  const gone = await check(checkedServices, "/healthz", { env });
-  expect([gone.isWell, gone.text]).toEqual([false, expect.stringContaining("gateway: connect ECONNREFUSED")]);
+  const closed = await check(checkedServices, "/healthz", { env });
+  expect([closed.isWell, closed.text]).toEqual([false, expect.stringContaining("gateway: connect ECONNREFUSED")]);
 });

@@ -2,7 +2,7 @@ import type { Backoff } from "./backoff.ts";
 import type { CompareOptions, Comparison } from "./comparison.ts";
 import type { WebSocketClass } from "./connection.ts";
 import type { TapedeckEvent } from "./event.ts";
-import { type Filter, momentText } from "./filter.ts";
+import { type Filter, positionOrTimeText } from "./filter.ts";
 import { httpAt } from "./http.ts";
 import { iterable } from "./iterable.ts";
 import type { KindsLike } from "./kinds.ts";
@@ -152,7 +152,7 @@ export function patientClient(
     subscribe: (options: SubscriptionOptions = {}) =>
       reading(options.signal, (over) => subscription(options, pool, over)),
     async state(source: string, { at, session, signal }: StateOptions = {}) {
-      const query = { source, session, at: at === undefined ? undefined : momentText(at) };
+      const query = { source, session, at: at === undefined ? undefined : positionOrTimeText(at) };
       return (await http.get("/api/v1/state", query, signal)) as State;
     },
     async compare(left: string, { right, signal }: CompareOptions = {}) {

@@ -36,7 +36,7 @@ export class Connection {
   readonly #timer: ReturnType<typeof setInterval>;
   #isOpen = false;
   #isOver = false;
-  #isHeard = true;
+  #isResponding = true;
   #checkedAt = performance.now();
   #isExcused = false;
 
@@ -65,13 +65,13 @@ export class Connection {
   #opened(): void {
     if (this.#isOver) return;
     this.#isOpen = true;
-    this.#isHeard = true;
+    this.#isResponding = true;
     this.#watch.opened();
   }
 
   #received(text: string): void {
     if (this.#isOver) return;
-    this.#isHeard = true;
+    this.#isResponding = true;
     this.#watch.received(text);
   }
 
@@ -81,11 +81,11 @@ export class Connection {
     this.#checkedAt = now;
     // A process that was held up may not have read the answer yet. Once: timers of a page in the background are always
     // late.
-    this.#isExcused = !this.#isHeard && isLate && !this.#isExcused;
+    this.#isExcused = !this.#isResponding && isLate && !this.#isExcused;
     // A dead network answers neither a ping nor the closing: the socket's own end could be minutes away.
-    if (!this.#isHeard && !this.#isExcused) this.#end(1006, "no answer to pings");
+    if (!this.#isResponding && !this.#isExcused) this.#end(1006, "no answer to pings");
     else if (this.#isOpen) this.#socket.send('{"type":"ping"}');
-    this.#isHeard = false;
+    this.#isResponding = false;
   }
 
   #end(code: number, reason: string): void {

@@ -28,8 +28,8 @@ export function filterOf(options: Filter): Filter {
 }
 
 /** An RFC 3339 time, or a position. */
-export type Moment = string | Date;
+export type PositionOrTime = string | Date;
 
-export function momentText(moment: Moment): string {
-  return typeof moment === "string" ? moment : moment.toISOString();
+export function positionOrTimeText(value: PositionOrTime): string {
+  return typeof value === "string" ? value : value.toISOString();
 }

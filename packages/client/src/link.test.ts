@@ -155,12 +155,12 @@ it("stops nothing for a consumer that takes what comes, however much that is in 
 });
 
 it("says again that it leaves, where that was too much to hear", async () => {
-  let heard = 0;
+  let received = 0;
   await using gateway = await fakeGateway({
     hears(message, send) {
       if (message.type === "subscribe") send(caughtUp(message));
       // The second of them is not obeyed at first.
-      else if (++heard === 2) send({ type: "error", error: { code: "limit_exceeded", message: "too fast" } });
+      else if (++received === 2) send({ type: "error", error: { code: "limit_exceeded", message: "too fast" } });
       else send({ type: "complete", id: message.id });
     },
   });

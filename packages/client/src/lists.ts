@@ -1,5 +1,5 @@
 import type { TapedeckEvent } from "./event.ts";
-import { type Filter, filterOf, type Moment, momentText } from "./filter.ts";
+import { type Filter, filterOf, type PositionOrTime, positionOrTimeText } from "./filter.ts";
 import type { Http, Parameters } from "./http.ts";
 import type { OperationsOptions, SessionsOptions, SourcesOptions } from "./resources.ts";
 
@@ -70,6 +70,6 @@ function numberText(number: number | undefined): string | undefined {
   return number === undefined ? undefined : String(number);
 }
 
-function textOf(moment: Moment | undefined): string | undefined {
-  return moment === undefined ? undefined : momentText(moment);
+function textOf(at: PositionOrTime | undefined): string | undefined {
+  return at === undefined ? undefined : positionOrTimeText(at);
 }

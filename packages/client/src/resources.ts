@@ -1,10 +1,10 @@
 import type { Outcome } from "./event.ts";
-import type { Moment, SourceFilter } from "./filter.ts";
+import type { PositionOrTime, SourceFilter } from "./filter.ts";
 import type { UpstreamState } from "./message.ts";
 
 export type ListOptions = {
   /** A position or time: the list as of then. */
-  readonly at?: Moment;
+  readonly at?: PositionOrTime;
   /** How many items one request asks for: at most 1,000, 100 by default. More follow as they are taken. */
   readonly pageSize?: number;
   readonly signal?: AbortSignal;
@@ -13,7 +13,7 @@ export type ListOptions = {
 export type SourcesOptions = ListOptions & SourceFilter;
 
 /** Only entries that started in [from, to). */
-type Started = { readonly from?: Moment; readonly to?: Moment };
+type Started = { readonly from?: PositionOrTime; readonly to?: PositionOrTime };
 
 export type SessionsOptions = ListOptions &
   SourceFilter &
@@ -124,7 +124,7 @@ export type Operation = {
 
 export type StateOptions = {
   /** A position or time: the state as of then. Without it: now. */
-  readonly at?: Moment;
+  readonly at?: PositionOrTime;
   /** Without it: the newest session of the source. */
   readonly session?: string;
   readonly signal?: AbortSignal;

@@ -1,4 +1,4 @@
-import { type Moment, momentText } from "./filter.ts";
+import { type PositionOrTime, positionOrTimeText } from "./filter.ts";
 import type { Http, Parameters } from "./http.ts";
 
 type Time = "hour" | "day" | "week" | "time";
@@ -21,8 +21,8 @@ export type StatsOptions<Group extends string = string> = {
   /** Time zone of hours, days and weeks, such as "Europe/Berlin". Default: UTC. */
   readonly zone?: string;
   /** Only what began in [from, to). */
-  readonly from?: Moment;
-  readonly to?: Moment;
+  readonly from?: PositionOrTime;
+  readonly to?: PositionOrTime;
   readonly developers?: readonly string[];
   readonly projects?: readonly string[];
   /** Only builds, flakes, failures and green have it. */
@@ -136,8 +136,8 @@ function parametersOf({ group, zone, from, to, developers, projects, artifacts, 
   return {
     group,
     zone,
-    from: from === undefined ? undefined : momentText(from),
-    to: to === undefined ? undefined : momentText(to),
+    from: from === undefined ? undefined : positionOrTimeText(from),
+    to: to === undefined ? undefined : positionOrTimeText(to),
     developer: developers,
     project: projects,
     artifact: artifacts,

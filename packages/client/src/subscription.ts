@@ -1,6 +1,6 @@
 import { type Backoff, backoff } from "./backoff.ts";
 import { errorIn, type TapedeckError } from "./error.ts";
-import { type Filter, filterOf, type Moment, momentText } from "./filter.ts";
+import { type Filter, filterOf, type PositionOrTime, positionOrTimeText } from "./filter.ts";
 import type { Seat, ServerMessage, Subscriber } from "./link.ts";
 import type { Message } from "./message.ts";
 
@@ -9,12 +9,12 @@ export type SubscriptionOptions<Pattern extends string = string> = Filter<Patter
    * `start`: the first event that is kept; `now` (the default): when the gateway answers; a position: the event after
    * it; a time: the first event recorded then or later.
    */
-  readonly after?: "start" | "now" | Moment;
+  readonly after?: "start" | "now" | PositionOrTime;
   /**
    * A position or a time, inclusive, or `now`: it ends there. A time that is still to come is waited for: until then it is
    * live. Without it there is no end.
    */
-  readonly until?: "now" | Moment;
+  readonly until?: "now" | PositionOrTime;
   /** First the state of the one source (and session) that the filter names; not with `start`. */
   readonly state?: boolean;
   /** Events carry the upstream's own messages. */
@@ -97,8 +97,8 @@ class Inbox implements Subscriber {
     this.#options = options;
     this.#maxWaiting = maxWaiting;
     this.#wait = backoff(times);
-    this.#after = options.after === undefined ? undefined : momentText(options.after);
-    this.#until = options.until === undefined ? undefined : momentText(options.until);
+    this.#after = options.after === undefined ? undefined : positionOrTimeText(options.after);
+    this.#until = options.until === undefined ? undefined : positionOrTimeText(options.until);
     this.#wantsState = options.state === true;
     this.#seat = join(this);
   }

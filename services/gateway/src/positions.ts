@@ -76,7 +76,7 @@ class LogPositions implements Positions {
       case "time":
         return this.#beforeFirstSince(when.time);
       default:
-        throw this.#invalidMoment("after", after, ", nor start or now");
+        throw this.#invalidPositionOrTime("after", after, ", nor start or now");
     }
   }
 
@@ -85,7 +85,7 @@ class LogPositions implements Positions {
     if (when?.type === "now") return this.lastOffset();
     if (when?.type === "position") return this.#ofThisLog(when.position, "until");
     if (when?.type === "time") return this.#beforeFirstSince(new Date(when.time.getTime() + 1));
-    throw this.#invalidMoment("until", until, ", nor now");
+    throw this.#invalidPositionOrTime("until", until, ", nor now");
   }
 
   async resolveEnd(until: string): Promise<Offset | Date> {
@@ -124,7 +124,7 @@ class LogPositions implements Positions {
     return first === undefined ? this.lastOffset() : justBefore(first);
   }
 
-  #invalidMoment(field: string, text: string, words: string): TapedeckError {
+  #invalidPositionOrTime(field: string, text: string, words: string): TapedeckError {
     const refusal = refusalOfFormer(text);
     if (refusal !== undefined) return invalidArgument(`${field} "${text}" ${refusal}`, field);
     const forms = `a position (such as ${this.written(offsetOf(42))}) nor a time (2026-01-31T12:00:00Z)${words}`;

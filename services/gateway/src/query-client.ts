@@ -22,10 +22,10 @@ import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { fromServiceError } from "@tapedeck/shared/errors/grpc";
 
 /** State of a session at a position; rows as the upstream's own messages. */
-export type ReadState = { readonly head: StateHead; readonly rows: readonly Row[] };
+export type ReadState = { readonly head: StateHead; readonly rows: readonly CollectionRow[] };
 
 /** `position`: of the event that made the row; absent when it is that of the head. */
-type Row = {
+type CollectionRow = {
   readonly key: string;
   readonly bytes: Uint8Array;
   readonly position?: string;
@@ -101,7 +101,7 @@ export function queryClient(
         options(),
       );
       let head: StateHead | undefined;
-      const rows: Row[] = [];
+      const rows: CollectionRow[] = [];
       try {
         for await (const { body } of call as AsyncIterable<ReadStateResponse>) {
           if (body?.$case === "head") head = body.value;

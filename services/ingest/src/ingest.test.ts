@@ -211,8 +211,8 @@ function pushOf(
 
 test("a source at whose address nothing listens is free for another tap, and is taken when somebody listens", async () => {
   const recording = loadRecording(long);
-  const { port, address, ...gone } = await startFakeSkaffold({ recording, port: await ownPort() });
-  await gone[Symbol.asyncDispose]();
+  const { port, address, ...stopped } = await startFakeSkaffold({ recording, port: await ownPort() });
+  await stopped[Symbol.asyncDispose]();
   await using harness = await startHarness("erin", address);
   const state = () => harness.ingest.status().map(({ source, state: one, tap }) => ({ source, state: one, tap }));
   const source = skaffoldSource("erin");

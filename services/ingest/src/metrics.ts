@@ -43,7 +43,7 @@ export function ingestMetrics({ spills, connected, isFull, damage }: IngestGauge
   ]);
   const began = counter("recordings_total", "Times that recording began or resumed.", ["source"]);
   const unknown = counter("unknown_channel_total", "Frames of unknown channels.", ["source"]);
-  const heard = new Gauge({
+  const lastSeen = new Gauge({
     name: "tapedeck_ingest_heard_timestamp_seconds",
     help: "When a list of a polled source was heard last: seconds since 1970, by the clock of its tap.",
     labelNames: ["source", "collection"],
@@ -64,7 +64,7 @@ export function ingestMetrics({ spills, connected, isFull, damage }: IngestGauge
       },
       onPublishFailure: ({ outcome }) => failures.inc({ source, outcome }),
       unknownChannel: () => unknown.inc({ source }),
-      heard: (collection, at) => heard.set({ source, collection }, msOfTimestamp(at) / 1_000),
+      onSeen: (collection, at) => lastSeen.set({ source, collection }, msOfTimestamp(at) / 1_000),
     }),
     recordingBegan: (source) => began.inc({ source }),
     recordingEnded: () => {},

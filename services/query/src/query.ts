@@ -6,7 +6,7 @@ import { openCertificate } from "@tapedeck/shared/service/tls/certificate";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { sql } from "kysely";
 import type { ApiDeps } from "./api/deps.ts";
-import { HeardSources } from "./api/heard-sources.ts";
+import { LastSeenSources } from "./api/last-seen-sources.ts";
 import { type ApiOptions, startApi } from "./api/server.ts";
 import type { QueryConfig } from "./config.ts";
 import { watchReaders } from "./db/access/watch-readers.ts";
@@ -53,9 +53,9 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
     setAside: () => readiness.setAside(),
   });
   const readiness = new QueryReadiness(reads, metrics);
-  const heard = new HeardSources();
+  const lastSeen = new LastSeenSources();
   const newest = new NewestStates();
-  const deps: ApiDeps = { database: readiness.database, log: readiness.log, progress, folds, heard, newest };
+  const deps: ApiDeps = { database: readiness.database, log: readiness.log, progress, folds, lastSeen, newest };
   const { registry } = metrics;
   const warn = (message: string) => logger.warn(message);
   const certificate = config.tls && stack.use(openCertificate(config.tls, { warn, registry }));
@@ -84,7 +84,7 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
     openLog: async (options) => {
       const log = await connector.open(async (opened) => opened, options);
       // Until the connection is closed.
-      heard.listen(log.nats);
+      lastSeen.listen(log.nats);
       return log;
     },
     beside: (log) => drift.listen(log.nats),

@@ -2,7 +2,7 @@ import { mkdtemp } from "node:fs/promises";
 import { join } from "node:path";
 import type { Postgres } from "@tapedeck/infra/local/postgres";
 import { startServiceProcess } from "../../faults/service-process.ts";
-import { type Figure, type Row, spread, verdictOf } from "./row.ts";
+import { type Figure, type FigureRow, spread, verdictOf } from "./row.ts";
 import type { Sample } from "./sample.ts";
 import type { SkaffoldProject } from "./skaffold-dev.ts";
 import type { Stack } from "./stack-type.ts";
@@ -30,7 +30,7 @@ export type BenchOptions = Scale & {
   /** How services are started; for tests. Default: each is a process of its own. */
   readonly startService?: typeof startServiceProcess;
   /** Called with every line as soon as it is measured. */
-  readonly onRow?: (row: Row) => void;
+  readonly onRow?: (row: FigureRow) => void;
 };
 
 /** A line, or lines that come from the same runs. */
@@ -56,7 +56,7 @@ const shortestMs = 300;
 export class Bench {
   readonly part: string;
   readonly options: BenchOptions;
-  readonly rows: Row[] = [];
+  readonly rows: FigureRow[] = [];
 
   constructor(part: string, options: BenchOptions) {
     this.part = part;
@@ -126,7 +126,7 @@ export class Bench {
     this.#add(rowOf(this, { figures: [], run: never, calibrate: never }, figure, [], [], error.message));
   }
 
-  #add(row: Row): void {
+  #add(row: FigureRow): void {
     this.rows.push(row);
     this.options.onRow?.(row);
   }
@@ -141,7 +141,7 @@ function rowOf(
   measured: readonly Sample[],
   calibrated: readonly Sample[],
   error: string | undefined,
-): Row {
+): FigureRow {
   const runs = measured.map(figure.of);
   const calibrationRuns = calibrated.map(figure.against ?? figure.of);
   const ratios = runs.map((run, index) => run / (calibrationRuns[index] ?? Number.NaN));

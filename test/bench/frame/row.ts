@@ -21,7 +21,7 @@ export type Figure = {
 export type Spread = { readonly median: number; readonly low: number; readonly high: number };
 
 /** A measured line. All runs are kept, so that a reader of the JSON can judge the medians. */
-export type Row = {
+export type FigureRow = {
   readonly part: string;
   readonly size: number;
   readonly figure: string;
@@ -61,7 +61,7 @@ export function quantile(sorted: ArrayLike<number>, part: number): number {
   return below + (above - below) * (at - Math.floor(at));
 }
 
-export function verdictOf(targets: readonly Target[], value: number, ratio: number): Row["verdict"] {
+export function verdictOf(targets: readonly Target[], value: number, ratio: number): FigureRow["verdict"] {
   if (targets.length === 0) return "no target";
   const isMet = targets.every(({ of, atLeast, atMost }) => {
     const reached = of === "ratio" ? ratio : value;

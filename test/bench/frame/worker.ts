@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 
 type Functions = Readonly<Record<string, unknown>>;
-type Parameters_<F> = F extends (...given: infer Given) => unknown ? Given : never;
+type Parameters_<F> = F extends (...given: infer Args) => unknown ? Args : never;
 type Result<F> = F extends (...given: never[]) => infer Returned ? Awaited<Returned> : never;
 
 /** A separate process that runs the exported functions of one module: a generator, a client or a calibration. */

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { machineMs, ownMs } from "../frame/processor-time.ts";
-import type { Row } from "../frame/row.ts";
+import type { FigureRow } from "../frame/row.ts";
 import { markdownFlatness, markdownTable, number } from "./table.ts";
 
 /** The constants of a bench. */
@@ -38,7 +38,7 @@ export class Report {
   }
 
   /** Called after each part, so that a bench that ends early leaves what it has measured. */
-  write(rows: readonly Row[]): void {
+  write(rows: readonly FigureRow[]): void {
     const { minutes, othersCores } = this;
     const report = { startedAt: this.#startedAt, minutes, othersCores, ...this.#conditions, rows };
     mkdirSync(dirname(this.json), { recursive: true });

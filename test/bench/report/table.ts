@@ -1,5 +1,5 @@
 import { type Column, table } from "tapedeck/display/table";
-import { type Row, type Spread, spread, type Target } from "../frame/row.ts";
+import { type FigureRow, type Spread, spread, type Target } from "../frame/row.ts";
 
 const columns: readonly Column[] = [
   { title: "FIGURE" },
@@ -12,9 +12,9 @@ const columns: readonly Column[] = [
 ];
 
 /** Renders the lines of a bench for people, and notes on single lines below them. */
-export function benchTable(rows: readonly Row[]): string {
+export function benchTable(rows: readonly FigureRow[]): string {
   const notes: string[] = [];
-  const mark = (row: Row): string => {
+  const mark = (row: FigureRow): string => {
     const about = row.error === undefined ? row.notes : [...row.notes, row.error];
     if (about.length === 0) return "";
     notes.push(about.join("; "));
@@ -37,7 +37,7 @@ export function benchTable(rows: readonly Row[]): string {
 }
 
 /** One line as soon as it is measured. */
-export function rowLine(row: Row): string {
+export function rowLine(row: FigureRow): string {
   const { figure, unit, verdict } = row;
   if (row.error !== undefined) return `${figure}: ${verdict}, ${row.error}`;
   const outcome = verdict === "no target" ? "" : `, ${verdict}`;
@@ -45,7 +45,7 @@ export function rowLine(row: Row): string {
 }
 
 /** Renders the same lines for a document, with medians only. */
-export function markdownTable(rows: readonly Row[]): string {
+export function markdownTable(rows: readonly FigureRow[]): string {
   const cells = rows.map((row) => [
     nameAmong(rows, row),
     row.error === undefined ? `${number(spread(row.runs).median)} ${row.unit}` : `${row.verdict}: ${row.error}`,
@@ -62,10 +62,10 @@ const flatnessColumns: readonly Column[] = [
   ...[{ title: "FIGURE" }, { title: "SIZES" }, { title: "FACTOR" }, { title: "" }, { title: "MEDIANS" }],
 ];
 
-type Flatness = { readonly figure: string; readonly from: Row; readonly to: Row; readonly factor: number };
+type Flatness = { readonly figure: string; readonly from: FigureRow; readonly to: FigureRow; readonly factor: number };
 
 /** Figures measured at several sizes should not depend on the size: compares the largest with the smallest. */
-function flatnesses(rows: readonly Row[]): readonly Flatness[] {
+function flatnesses(rows: readonly FigureRow[]): readonly Flatness[] {
   const measured = rows.filter(({ error }) => error === undefined);
   return [...Map.groupBy(measured, ({ figure }) => figure)].flatMap(([figure, some]) => {
     const ordered = some.toSorted((a, b) => a.size - b.size);
@@ -78,14 +78,14 @@ function flatnesses(rows: readonly Row[]): readonly Flatness[] {
 const isFlat = ({ factor }: Flatness): boolean => factor <= 1.2 && factor >= 1 / 1.2;
 
 /** A line for each figure that was measured at several sizes, and how many of them are flat; empty if there are none. */
-export function flatnessTable(rows: readonly Row[]): string {
+export function flatnessTable(rows: readonly FigureRow[]): string {
   const all = flatnesses(rows);
   if (all.length === 0) return "";
   return `${table(flatnessColumns, all.map(flatnessCells))}\n\n${flatCount(all)}`;
 }
 
 /** The same for a document. */
-export function markdownFlatness(rows: readonly Row[]): string {
+export function markdownFlatness(rows: readonly FigureRow[]): string {
   const all = flatnesses(rows);
   if (all.length === 0) return "";
   return `${markdown(["figure", "sizes", "factor", "", "medians"], all.map(flatnessCells))}\n\n${flatCount(all)}`;
@@ -108,7 +108,7 @@ function markdown(titles: readonly string[], rows: readonly (readonly string[])[
 }
 
 /** Appends the size if another line has the same name. */
-function nameAmong(rows: readonly Row[], { figure, size }: Row): string {
+function nameAmong(rows: readonly FigureRow[], { figure, size }: FigureRow): string {
   const isOnly = rows.every((other) => other.figure !== figure || other.size === size);
   return isOnly ? figure : `${figure} (${short(size)})`;
 }
@@ -129,7 +129,7 @@ function withSpread({ median, low, high }: Spread): string {
 }
 
 /** The processor time of Tapedeck and its servers together; the JSON has each process. */
-function perEvent({ cpuPerEvent, clients }: Row): string {
+function perEvent({ cpuPerEvent, clients }: FigureRow): string {
   const measured = Object.entries(cpuPerEvent).filter(([name]) => !clients.includes(name));
   return measured.length === 0 ? "" : number(measured.reduce((sum, [, us]) => sum + us, 0));
 }

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { startPostgres } from "@tapedeck/infra/local/postgres";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { Bench, type BenchOptions } from "../frame/bench.ts";
-import type { Row } from "../frame/row.ts";
+import type { FigureRow } from "../frame/row.ts";
 import { startStack } from "../frame/stack.ts";
 import { type PartName, parts } from "../parts/all.ts";
 
@@ -71,7 +71,7 @@ export function testParts(names: readonly PartName[], more: Pick<BenchOptions, "
   });
 }
 
-function wrongNumbers({ figure, unit, runs, calibrationRuns }: Row): readonly object[] {
+function wrongNumbers({ figure, unit, runs, calibrationRuns }: FigureRow): readonly object[] {
   // Parts that share a stack consume each other's event loop measurements.
   const mayBeZero = mayBeNothing.has(unit) || figure.startsWith("longest hold");
   const isRight = (value: number) => (mayBeZero ? Number.isFinite(value) : value > 0);

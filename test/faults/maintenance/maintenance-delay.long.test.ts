@@ -84,8 +84,8 @@ it("text that expires delays recording by 200 ms at most", { timeout: 900_000 },
       whole = (await on.log.bounds()).messages;
     },
     async round() {
-      const isGone = async () => (await on.log.bounds()).messages < whole;
-      await until(isGone, { message: "the text to expire", deadlineMs: 120_000 });
+      const isRemoved = async () => (await on.log.bounds()).messages < whole;
+      await until(isRemoved, { message: "the text to expire", deadlineMs: 120_000 });
       await untilLong(() => delay(500).then(() => "more"));
     },
   });

@@ -146,15 +146,15 @@ test("a host that stays empty for the configured time is believed, and its pods'
   const isOver = async () =>
     (await inventoryKinds(host.stack)).filter((kind) => /removed|collected/.test(kind)).length === 4;
   await until(isOver, { message: "all to be gone" });
-  const gone = (await inventoryEvents(host.stack)).slice(4);
-  expect(gone.every(({ inferred, not_before }) => inferred && not_before !== undefined)).toBe(true);
-  const kindsOn = (channel: string) => gone.flatMap(({ channel: on, kind }) => (on === channel ? [kind] : []));
+  const removed = (await inventoryEvents(host.stack)).slice(4);
+  expect(removed.every(({ inferred, not_before }) => inferred && not_before !== undefined)).toBe(true);
+  const kindsOn = (channel: string) => removed.flatMap(({ channel: on, kind }) => (on === channel ? [kind] : []));
   expect(kindsOn("images")).toEqual(["image.removed", "image.removed"]);
   // The first pod's end was recorded before.
   expect(kindsOn("pods")).toEqual(["pod.collected", "app.exited", "pod.exited", "pod.collected"]);
   const order = (await host.stack.events()).flatMap(({ event }) => {
-    const isGone = ["image.removed", "pod.collected"].includes(event.kind);
-    return event.kind === "session.gap" ? [`gap ${event.subject}`] : isGone ? [event.channel] : [];
+    const isRemoved = ["image.removed", "pod.collected"].includes(event.kind);
+    return event.kind === "session.gap" ? [`gap ${event.subject}`] : isRemoved ? [event.channel] : [];
   });
   for (const channel of ["pods", "images"]) {
     // One gap since the previous connection, and one before everything disappeared.

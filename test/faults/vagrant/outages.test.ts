@@ -272,9 +272,9 @@ test("jobs of a server that can no longer list them are requested one by one", a
   await using run = await running(3);
   const { on, job, shop } = run;
   // Another process on the same database has pruned a job of this one.
-  const gone = shop.queue();
-  await on.waitForState(gone, Job_State.QUEUED);
-  on.fake.database.jobs.delete(gone);
+  const removed = shop.queue();
+  await on.waitForState(removed, Job_State.QUEUED);
+  on.fake.database.jobs.delete(removed);
   const failed = await on.fake.calls("_ListJobs").made;
   await until(() => on.fake.calls("_ListJobs").made > failed + 1, { message: "two looks that fail" });
   on.fake.jobs.write(job, lines("b", 4));

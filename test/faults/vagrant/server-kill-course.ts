@@ -27,7 +27,7 @@ export type Course = {
   readonly end: () => Promise<void>;
   readonly expectRecord: (recorderKills: number) => Promise<Figures>;
   /** A job runs, and none of its data is held back. */
-  readonly isHeard: () => boolean;
+  readonly isReceived: () => boolean;
   /** Writes so many more lines in the running job. */
   readonly write: (lines: number) => void;
   /** The number of these lines that are recorded. */
@@ -54,7 +54,7 @@ export function startCourse(
     isTurn: steps.map(() => random.below(3) > 0),
     meanwhile: random.below(5),
     isLeftEndedFirst: random.below(2) === 0,
-    heardAgain: random.below(1_000) / 1_000,
+    seenAgain: random.below(1_000) / 1_000,
     isLate: random.below(2) === 0,
   };
   /** The server's process. */
@@ -96,12 +96,12 @@ export function startCourse(
   }
 
   /** Resolves when all that the current process knows is recorded. */
-  async function heard(): Promise<void> {
+  async function untilReceived(): Promise<void> {
     const message = `what is known to be recorded: ${JSON.stringify(kill)}, then step ${playback.done()}`;
-    await until(async () => expectHeard(await events()), { message });
+    await until(async () => expectReceived(await events()), { message });
   }
 
-  function expectHeard(all: readonly RecordedEvent[]): true {
+  function expectReceived(all: readonly RecordedEvent[]): true {
     const session = sessionsOf(all).at(-1);
     for (const [id, { process: own, written, isOver }] of jobs) {
       if (own < current && isOver) continue;
@@ -137,8 +137,8 @@ export function startCourse(
 
   return {
     async begin() {
-      await playTo(kill.heard);
-      await heard();
+      await playTo(kill.received);
+      await untilReceived();
       await playTo(kill.mute);
       releases.push(...kill.muted.map((part) => (part === "list" ? fake.hold("_ListJobs") : fake.holdStreams(part))));
       await playTo(kill.place);
@@ -181,13 +181,13 @@ export function startCourse(
         endLeft();
       }
       const left = steps.length - playback.done();
-      await playTo(playback.done() + Math.floor(left * chance.heardAgain));
-      await heard();
+      await playTo(playback.done() + Math.floor(left * chance.seenAgain));
+      await untilReceived();
       // A stream never sends what it holds back until its job has ended, so another stream must send it.
       const release = chance.isLate ? fake.holdStreams("output") : () => {};
       await playTo(steps.length);
       release();
-      await heard();
+      await untilReceived();
     },
     async expectRecord(recorderKills) {
       const deeds = { jobs, rows: fake.database.jobs, last: current, recorderKills };
@@ -197,7 +197,7 @@ export function startCourse(
         throw new Error(`after ${JSON.stringify(kill)}`, { cause });
       }
     },
-    isHeard: () => running() !== undefined && releases.length === 0,
+    isReceived: () => running() !== undefined && releases.length === 0,
     write(lines) {
       const id = running() ?? "";
       const { written } = doing(id);

@@ -6,7 +6,7 @@ import { killAt, killPoints, serverKillsLoseNothing } from "./server-kills.ts";
 
 const sample = "up";
 /** The part of a job's last output and end that is not observed. */
-const unheard: readonly (readonly Muted[])[] = [["states", "list"], ["output"], ["output", "states", "list"]];
+const muted: readonly (readonly Muted[])[] = [["states", "list"], ["output"], ["output", "states", "list"]];
 
 test("a Vagrant server may be killed anywhere: what it still knows is recorded once, what it lost is a gap", async () => {
   const random = seeded("vagrant server kills");
@@ -17,8 +17,8 @@ test("a Vagrant server may be killed anywhere: what it still knows is recorded o
   });
   const atEnds = fates.map((fate, index): Kill => {
     const place = ends[random.below(ends.length)] ?? 0;
-    const heard = place - 2;
-    return { sample, fate, place, heard, mute: heard, muted: unheard[index % unheard.length] ?? [] };
+    const received = place - 2;
+    return { sample, fate, place, received, mute: received, muted: muted[index % muted.length] ?? [] };
   });
   const last = all.at(-1) ?? 0;
   const whileWriting: Kill = { ...killAt(random, sample, "killed", last - 10), muted: [] };

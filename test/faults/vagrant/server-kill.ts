@@ -20,8 +20,8 @@ export type Kill = {
   /** The number of steps done before it. */
   readonly place: number;
   /** After so many steps, waits until all that is then known is recorded; at most `place`. */
-  readonly heard: number;
-  /** After so many steps the server holds this back: at least `heard`. */
+  readonly received: number;
+  /** After so many steps the server holds this back: at least `received`. */
   readonly mute: number;
   readonly muted: readonly Muted[];
 };

@@ -31,9 +31,9 @@ export function killPoints(name: SampleName): { readonly all: readonly number[];
 
 /** Returns such a kill at this place, with everything else random. */
 export function killAt(random: Seeded, sample: SampleName, fate: Fate, place: number): Kill {
-  const heard = Math.max(0, place - random.below(8));
+  const received = Math.max(0, place - random.below(8));
   const some = random.below(2) === 0 ? [] : muted.filter(() => random.below(2) === 0);
-  return { sample, fate, place, heard, mute: heard + random.below(place - heard + 1), muted: some };
+  return { sample, fate, place, received, mute: received + random.below(place - received + 1), muted: some };
 }
 
 export type KillsOptions = {
@@ -92,7 +92,7 @@ const maxLines = 4_500;
 
 /** Kills ingest when only some lines of a stream message are recorded: the message will come again. */
 async function killWhileWriting({ pid, kill }: ServiceProcess, courses: readonly Course[]): Promise<void> {
-  const writing = courses.filter((course) => course.isHeard());
+  const writing = courses.filter((course) => course.isReceived());
   let written = 0;
   const isInTheMiddle = async () => {
     process.kill(pid, "SIGSTOP");

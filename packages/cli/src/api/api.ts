@@ -46,11 +46,11 @@ export function apiAt(url?: string): ApiClient {
       throw new CommandError(`several sources match: choose one with -s (${choicesText(error.choices)}).`);
     // The message is written for API clients.
     const message = error?.message?.replace("GET /api/v1/sources lists", "`tapedeck status` lists");
-    const when = error?.code === "before_first" ? await momentOf(error.earliest) : "";
+    const when = error?.code === "before_first" ? await timeOfPosition(error.earliest) : "";
     throw new CommandError(message === undefined ? `${base} answered ${response.status}` : `${message}${when}`);
   };
   /** When the event at a position was recorded, for people, who can't read that from it. */
-  const momentOf = async (position = ""): Promise<string> => {
+  const timeOfPosition = async (position = ""): Promise<string> => {
     const query = queryOf({ until: position, last: 1 });
     const answer = await answerTo(`/api/v1/events${query}`, {});
     const body = (await answer.json().catch(() => undefined)) as Partial<Page<{ recordedAt: string }>> | undefined;

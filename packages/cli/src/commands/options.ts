@@ -49,7 +49,7 @@ export const formerly = (flag: string, instead: string) =>
     throw new InvalidArgumentError(`Use ${instead} instead.`);
   });
 
-function moment(text: string): string {
+function parseSince(text: string): string {
   const time = parseTime(text);
   if (time !== undefined) return time.toISOString();
   throw new InvalidArgumentError(`Expected ${timeForm}.`);
@@ -57,9 +57,10 @@ function moment(text: string): string {
 
 /** A time, as RFC 3339 for the API. */
 export const sinceOption = (what: string) =>
-  new Option("--since <time>", `${what}: 10m (ago), yesterday, a date or a time`).argParser(moment);
+  new Option("--since <time>", `${what}: 10m (ago), yesterday, a date or a time`).argParser(parseSince);
 
-export const untilOption = (what: string) => new Option("--until <time>", `${what}: as for --since`).argParser(moment);
+export const untilOption = (what: string) =>
+  new Option("--until <time>", `${what}: as for --since`).argParser(parseSince);
 
 /** For commands of admins, which need no gateway on this machine, but a token on another one. */
 export const elsewhereOption = () =>

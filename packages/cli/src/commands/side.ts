@@ -8,8 +8,8 @@ import { positionOrTime, timeForm } from "./time.ts";
 export function sideOf(text: string): string {
   const at = text.indexOf("@");
   if (at < 0) return text;
-  const moment = positionOrTime(text.slice(at + 1));
-  if (moment === undefined)
+  const when = positionOrTime(text.slice(at + 1));
+  if (when === undefined)
     throw new CommandError(`"${text.slice(at + 1)}" is neither a position nor a time. Expected ${timeForm}.`);
-  return `${text.slice(0, at)}@${moment}`;
+  return `${text.slice(0, at)}@${when}`;
 }

@@ -2,7 +2,7 @@ import { createRequire } from "node:module";
 import { parseWhen } from "@tapedeck/shared/filter/time";
 import { durationMs } from "@tapedeck/shared/service/duration";
 
-/** What `moment` understands, for errors. */
+/** What `parseSince` understands, for errors. */
 export const timeForm =
   '"10m", "2h" or "3d" (that long ago), "yesterday", "last friday 14:00", or 2026-01-31T12:00:00Z';
 

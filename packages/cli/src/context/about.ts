@@ -21,7 +21,7 @@ const about = z.object({
 });
 
 /** What a gateway reports about itself and the caller's token. */
-export type About = z.infer<typeof about>;
+export type ServerInfo = z.infer<typeof about>;
 
 const timeoutMs = 10_000;
 
@@ -30,7 +30,7 @@ const timeoutMs = 10_000;
  * @throws UntrustedCertificate
  * @throws CommandError if there is no answer, or not a Tapedeck's, or the token is not valid
  */
-export async function askAbout({ base, headers }: HttpBase, trustAdvice: string): Promise<About> {
+export async function askAbout({ base, headers }: HttpBase, trustAdvice: string): Promise<ServerInfo> {
   const response = await fetch(`${base}/about`, { headers, signal: timeoutSignal(timeoutMs) }).catch((error) => {
     const { message, code } =
       (error as { readonly cause?: NodeJS.ErrnoException }).cause ?? (error as Error & { code?: string });

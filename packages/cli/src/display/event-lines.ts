@@ -58,10 +58,10 @@ function eventColour({ kind, outcome = "" }: ShownEvent): Colour {
 }
 
 /** Includes the date unless it is today. */
-function timeText(moment: Date): string {
-  const time = moment.toTimeString().slice(0, 8);
+function timeText(date: Date): string {
+  const time = date.toTimeString().slice(0, 8);
   // sv-SE writes a day as 2026-01-31.
-  return moment.toDateString() === new Date().toDateString() ? time : `${moment.toLocaleDateString("sv-SE")} ${time}`;
+  return date.toDateString() === new Date().toDateString() ? time : `${date.toLocaleDateString("sv-SE")} ${time}`;
 }
 
 /** A summary ends with the first line of the error, where another line may say more. */

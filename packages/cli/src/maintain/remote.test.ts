@@ -31,8 +31,8 @@ const refused = (status: number) => (response: ServerResponse) => {
 test("the progress of an erasure is asked for again when its connection breaks off", async () => {
   const whole = (response: ServerResponse) => response.end(`${line(4, "done")}{"type":"complete"}\n`);
   const url = await gateway([cutOff(line(1)), refused(503), cutOff(line(2)), whole]);
-  const heard = await Array.fromAsync(remoteMaintenance(url).erase("01KE3M9Z6Q4W8T2V5X7Y9A1B30", signal));
-  expect(heard.map(({ removed }) => removed)).toEqual([1, 2, 4]);
+  const received = await Array.fromAsync(remoteMaintenance(url).erase("01KE3M9Z6Q4W8T2V5X7Y9A1B30", signal));
+  expect(received.map(({ removed }) => removed)).toEqual([1, 2, 4]);
 });
 
 test("an erasure that was never heard of is not asked for again", async () => {

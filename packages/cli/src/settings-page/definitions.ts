@@ -29,23 +29,28 @@ export function allSettings(): readonly ReadSetting[] {
   return mergedSettings(reads);
 }
 
-type Read = SettingDefinition & { readonly reader: SettingsProgram };
+type DefinitionOfProgram = SettingDefinition & { readonly reader: SettingsProgram };
 
-function definitionsOf(settings: (read: SettingsReader) => unknown, reader: SettingsProgram): readonly Read[] {
+function definitionsOf(
+  settings: (read: SettingsReader) => unknown,
+  reader: SettingsProgram,
+): readonly DefinitionOfProgram[] {
   const read = settingsReader({ env: {} });
   settings(read);
   return read.definitions().map((definition) => ({ ...definition, reader }));
 }
 
 /** The read that describes a setting defines it; a read without words only asks whether it is set. */
-export function mergedSettings(reads: readonly Read[]): readonly ReadSetting[] {
+export function mergedSettings(reads: readonly DefinitionOfProgram[]): readonly ReadSetting[] {
   const byKey = [...Map.groupBy(reads, ({ key }) => key)];
   const undescribed = byKey.filter(([, same]) => same.every(({ description = "" }) => description === ""));
   if (undescribed.length > 0) {
     throw new Error(`settings without a description: ${undescribed.map(([key]) => key).join(", ")}`);
   }
   return byKey.map(([key, same]) => {
-    const described = same.filter((read): read is Read & { description: string } => read.description !== undefined);
+    const described = same.filter(
+      (read): read is DefinitionOfProgram & { description: string } => read.description !== undefined,
+    );
     const [first] = described;
     if (first === undefined) throw new Error(`${key}: without a description`);
     for (const other of described) assertSame(first, other);
@@ -55,7 +60,10 @@ export function mergedSettings(reads: readonly Read[]): readonly ReadSetting[] {
   });
 }
 
-function assertSame({ reader: one, ...first }: Read, { reader: other, ...second }: Read): void {
+function assertSame(
+  { reader: one, ...first }: DefinitionOfProgram,
+  { reader: other, ...second }: DefinitionOfProgram,
+): void {
   if (isDeepStrictEqual(first, second)) return;
   throw new Error(`${first.key}: ${one} and ${other} define it differently`);
 }

@@ -74,13 +74,13 @@ await fake
   .playAsNow(runSteps(recording, kind === "failing" ? "failing" : "succeeding"), newNames(fake, recording))
   .run({ speed: "max" });
 /** The streams of both jobs were heard to their ends, and none of them is asked for once more. */
-async function isHeard(): Promise<boolean> {
+async function isReceived(): Promise<boolean> {
   const calls = fake.newestCalls.filter(({ rpc }) => rpc === "GetJobStream");
   const jobs = new Set(calls.map(({ request }) => GetJobStreamRequest.decode(request).job_id));
   const { made } = fake.calls("GetJobStream");
   await delay(100);
   return jobs.size >= 2 && fake.streams() === 0 && fake.calls("GetJobStream").made === made;
 }
-await until(isHeard, { message: "all to be heard", deadlineMs: 60_000 }).catch(() => {});
+await until(isReceived, { message: "all to be heard", deadlineMs: 60_000 }).catch(() => {});
 process.stderr.write("done");
 process.exit(kind === "failing" ? 1 : 0);

@@ -19,11 +19,11 @@ function servers() {
     };
     return { port, exited, stop };
   };
-  return { start, request: requests, let: (number: number) => starts[number]?.resolve(), exits, stopped };
+  return { start, requests: requests, let: (number: number) => starts[number]?.resolve(), exits, stopped };
 }
 
 it("stops what it was starting again when it is disposed of", async () => {
-  const { start, request: requests, let: letStart, exits, stopped } = servers();
+  const { start, requests, let: letStart, exits, stopped } = servers();
   const keeping = keep("NATS", 7042, start, () => {});
   letStart(0);
   const kept = await keeping;

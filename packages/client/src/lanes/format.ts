@@ -35,7 +35,7 @@ export function elapsedText(ms: number): string {
 }
 
 /** "today 10:42:07", "yesterday 10:42:07", "21 Nov 10:42:07", in the visitor's time zone. */
-export function momentText(at: number, now: number): string {
+export function dateTimeText(at: number, now: number): string {
   const time = clockText(at);
   const days = Math.round((startOfDay(now) - startOfDay(at)) / 86_400_000);
   if (days === 0) return `today ${time}`;

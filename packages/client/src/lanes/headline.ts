@@ -1,6 +1,6 @@
 import { agoText, clockText, durationText, elapsedText, plural } from "./format.ts";
 import { failedTries, firstFailure } from "./loop.ts";
-import { currentLoop, failedSince, groupOf, lastEnded, type Row, usualMs } from "./now.ts";
+import { currentLoop, failedSince, groupOf, type Lane, lastEnded, usualMs } from "./now.ts";
 import { type Loop, lengthOf, type Step, stepText } from "./step.ts";
 
 /** The text of a row of Now. */
@@ -13,7 +13,7 @@ export type Headline = {
   readonly note: string;
 };
 
-export function headlineOf(row: Row, now: number): Headline {
+export function headlineOf(row: Lane, now: number): Headline {
   const group = groupOf(row, now);
   if (group === "lost") {
     const since = row.lostSince ?? row.lastEventAt;
@@ -28,11 +28,11 @@ export function headlineOf(row: Row, now: number): Headline {
 }
 
 /** The loop whose failure is shown: the newest failed one. */
-export function failedLoop(row: Row): Loop | undefined {
+export function failedLoop(row: Lane): Loop | undefined {
   return failedSince(row).at(-1);
 }
 
-function failing(row: Row, now: number): Headline {
+function failing(row: Lane, now: number): Headline {
   const failed = failedSince(row);
   const newest = failed.at(-1);
   const step = newest === undefined ? undefined : firstFailure(newest.steps);
@@ -63,7 +63,7 @@ function forText(ms: number): string {
   return agoText(ms) === "just now" ? "a moment" : agoText(ms).replace(/ ago$/, "");
 }
 
-function running(row: Row, current: Loop, now: number): Headline {
+function running(row: Lane, current: Loop, now: number): Headline {
   const usual = usualMs(row, current.subject);
   const active = current.steps.findLast(({ endedAt }) => endedAt === undefined);
   const comparison = usual === undefined ? "" : ` (usually ${durationText(usual)})`;
@@ -75,7 +75,7 @@ function running(row: Row, current: Loop, now: number): Headline {
   };
 }
 
-function idle(row: Row, now: number): Headline {
+function idle(row: Lane, now: number): Headline {
   const last = lastEnded(row);
   if (last === undefined) {
     const text = row.session === undefined ? "waits for a process" : "connected; nothing has run yet";
@@ -103,7 +103,7 @@ function idle(row: Row, now: number): Headline {
 }
 
 /** The pods that run, and of the newest one its apps: an app that failed is not lost among those that came after it. */
-function pods(row: Row): Headline {
+function pods(row: Lane): Headline {
   const podOf = (subject: string) => subject.split("/")[0] ?? "";
   const running = new Set([...row.apps].flatMap(([subject, { isRunning }]) => (isRunning ? [podOf(subject)] : [])));
   const newest = podOf([...row.apps.keys()].at(-1) ?? "");
@@ -156,7 +156,7 @@ export type Bar = {
 };
 
 /** The current loop to scale of its own usual time: one sees whether it is late. */
-export function barOf(row: Row, loop: Loop, now: number): Bar {
+export function barOf(row: Lane, loop: Loop, now: number): Bar {
   const usual = usualMs(row, loop.subject);
   const length = lengthOf(loop, now);
   const scale = Math.max(length, (usual ?? 0) * 1.25, 1);

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import type { Operation, Source, TapedeckEvent } from "../index.ts";
 import { barOf, causeLine, headlineOf } from "./headline.ts";
-import { foldNow, groupOf, type Now, nowOf, placed, type Row, usualMs } from "./now.ts";
+import { foldNow, groupOf, type Lane, type Now, nowOf, placed, usualMs } from "./now.ts";
 import { at, event, failed, inLoop, session, source } from "./testing/events.ts";
 
-const folded = (events: readonly TapedeckEvent[], from: Now = new Map()): Row => {
+const folded = (events: readonly TapedeckEvent[], from: Now = new Map()): Lane => {
   const row = events.reduce(foldNow, from).get(source);
   return row ?? expect.fail("no row");
 };

@@ -14,7 +14,7 @@ import {
 } from "./step.ts";
 
 /** A source's row, folded from lists at a position and the events after it. */
-export type Row = {
+export type Lane = {
   /** "workspace/developer/project/upstream" */
   readonly source: string;
   readonly name: string;
@@ -34,7 +34,7 @@ export type Row = {
 
 export type App = { readonly isRunning: boolean; readonly exitCode: number | undefined; readonly at: number };
 export type Port = { readonly local: number; readonly resource: string };
-export type Now = ReadonlyMap<string, Row>;
+export type Now = ReadonlyMap<string, Lane>;
 
 export const keptLoops = 20;
 
@@ -56,7 +56,7 @@ export function nowOf({ sources, sessions, operations, ports }: NowLists): Now {
   const heads = new Map(sessions.map((head) => [head.session, head]));
   const operationsBy = groupedBy(operations, ({ source }) => source);
   const portsBy = groupedBy(ports, (port) => port.session);
-  const rows = sources.map((source): [string, Row] => {
+  const rows = sources.map((source): [string, Lane] => {
     const own = operationsBy.get(source.source) ?? [];
     const newest = heads.get(source.currentSession ?? "");
     // A source's newest session may be over.
@@ -96,12 +96,12 @@ function groupedBy<Item, Key>(items: readonly Item[], keyOf: (item: Item) => Key
 }
 
 /** The labels of the session's last loop. */
-function newestLabels(operations: readonly Operation[], session: string | null): Row["labels"] | undefined {
+function newestLabels(operations: readonly Operation[], session: string | null): Lane["labels"] | undefined {
   const loops = operations.filter((one) => one.kind === "loop" && one.session === session);
   return loops.toSorted((a, b) => (a.startPosition < b.startPosition ? 1 : -1))[0]?.labels;
 }
 
-function emptyRow(source: string): Row {
+function emptyRow(source: string): Lane {
   const [, developer = "", project = "", upstream = ""] = source.split("/");
   return {
     source,
@@ -158,7 +158,7 @@ export function foldNow(now: Now, event: TapedeckEvent): Now {
   return new Map(now).set(event.source, row);
 }
 
-function foldRow(row: Row, event: TapedeckEvent): Row {
+function foldRow(row: Lane, event: TapedeckEvent): Lane {
   switch (event.kind) {
     case "session.started":
       return {
@@ -196,7 +196,7 @@ function foldRow(row: Row, event: TapedeckEvent): Row {
   }
 }
 
-function withLabels(labels: Row["labels"], changed: Row["labels"] = {}): Row["labels"] {
+function withLabels(labels: Lane["labels"], changed: Lane["labels"] = {}): Lane["labels"] {
   return Object.fromEntries(Object.entries({ ...labels, ...changed }).filter(([, value]) => value !== ""));
 }
 
@@ -218,7 +218,7 @@ function withPort(ports: readonly Port[], { detail }: TapedeckEvent<"port.forwar
   return [...ports.filter(({ local }) => local !== localPort), port];
 }
 
-function withApp(row: Row, event: TapedeckEvent<"app.started" | "app.exited">): Row {
+function withApp(row: Lane, event: TapedeckEvent<"app.started" | "app.exited">): Lane {
   if (event.subject === undefined) return row;
   const app = { isRunning: event.kind === "app.started", exitCode: event.detail?.exitCode, at: timeOf(event) };
   return { ...row, apps: new Map(row.apps).set(event.subject, app) };
@@ -254,11 +254,11 @@ function foldLoop(loops: readonly Loop[], event: TapedeckEvent, max: number): re
 export const groups = ["failing", "running", "idle", "lost"] as const;
 export type Group = (typeof groups)[number];
 
-export function currentLoop({ loops }: Pick<Row, "loops">): Loop | undefined {
+export function currentLoop({ loops }: Pick<Lane, "loops">): Loop | undefined {
   return loops.at(-1);
 }
 
-export function lastEnded({ loops }: Pick<Row, "loops">): Loop | undefined {
+export function lastEnded({ loops }: Pick<Lane, "loops">): Loop | undefined {
   return loops.findLast(({ endedAt }) => endedAt !== undefined);
 }
 
@@ -269,7 +269,7 @@ const failsAfterEndMs = 12 * 3_600_000;
  * A source fails from its first bad loop to its next good one, also while it tries again. When its process ends, what
  * failed is still broken: a command that ends with its failure, such as `vagrant up`, is the usual case.
  */
-export function groupOf(row: Row, now: number): Group {
+export function groupOf(row: Lane, now: number): Group {
   if (row.status === "lost") return "lost";
   const judged = row.loops.findLast(({ outcome }) => outcome === "succeeded" || outcome === "failed");
   const isOld = row.session === undefined && now - (judged?.endedAt ?? 0) >= failsAfterEndMs;
@@ -278,13 +278,13 @@ export function groupOf(row: Row, now: number): Group {
 }
 
 /** The failed loops since the last good one, oldest first. */
-export function failedSince({ loops }: Pick<Row, "loops">): readonly Loop[] {
+export function failedSince({ loops }: Pick<Lane, "loops">): readonly Loop[] {
   const good = loops.findLastIndex(({ outcome }) => outcome === "succeeded");
   return loops.slice(good + 1).filter(({ outcome }) => outcome === "failed");
 }
 
 /** Half of the last good loops took no longer than this; undefined: there was none. Commands are compared with their like. */
-export function usualMs({ loops }: Pick<Row, "loops">, subject = ""): number | undefined {
+export function usualMs({ loops }: Pick<Lane, "loops">, subject = ""): number | undefined {
   const lengths = loops
     .filter((loop) => loop.outcome === "succeeded" && loop.subject === subject)
     .map(({ startedAt, endedAt }) => (endedAt ?? startedAt) - startedAt)

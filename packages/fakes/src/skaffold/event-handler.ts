@@ -22,7 +22,7 @@ export type HandlerOptions = {
   readonly mixReplay?: (log: readonly Buffer[]) => readonly Buffer[];
 };
 
-type Listener = { readonly call: EventCall; readonly replayed: PromiseWithResolvers<void>; gone: boolean };
+type Listener = { readonly call: EventCall; readonly replayed: PromiseWithResolvers<void>; closed: boolean };
 
 /** What Skaffold keeps per API: one log, its listeners, and one lock around both. */
 export class EventHandler {
@@ -72,9 +72,9 @@ export class EventHandler {
   async open(call: EventCall): Promise<void> {
     const { mixReplay, leavingInReplayHangs } = this.#options;
     this.#health.opened++;
-    const listener: Listener = { call, replayed: Promise.withResolvers(), gone: false };
+    const listener: Listener = { call, replayed: Promise.withResolvers(), closed: false };
     call.on("cancelled", () => {
-      listener.gone = true;
+      listener.closed = true;
     });
     const [snapshot, failure] = await this.#locked(() => {
       this.#listeners.add(listener);
@@ -83,7 +83,7 @@ export class EventHandler {
     });
     await replay(listener, snapshot);
     // An error during the replay leaves the listener registered, and its stream is no longer read.
-    if (listener.gone || failure !== undefined) {
+    if (listener.closed || failure !== undefined) {
       if (leavingInReplayHangs) this.#health.doomed = true;
       else this.#remove(listener);
     }
@@ -106,7 +106,7 @@ export class EventHandler {
 
   async #deliver(listener: Listener, bytes: Buffer): Promise<void> {
     if (this.#options.mixReplay === undefined) await listener.replayed.promise;
-    if (listener.gone) this.#remove(listener);
+    if (listener.closed) this.#remove(listener);
     else await send(listener.call, bytes);
   }
 
@@ -118,7 +118,7 @@ export class EventHandler {
 
 async function replay(listener: Listener, snapshot: readonly Buffer[]): Promise<void> {
   for (const bytes of snapshot) {
-    if (listener.gone) return;
+    if (listener.closed) return;
     await send(listener.call, bytes);
   }
 }

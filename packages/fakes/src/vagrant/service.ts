@@ -105,7 +105,7 @@ class AnsweredCalls {
         if (answered.error !== undefined) throw new Refusal(answered.error.code, answered.error.details);
         reply(null, answered.response);
       } catch (cause) {
-        const failed = this.#heard(cause);
+        const failed = this.#errorOf(cause);
         if (failed !== undefined) reply(failed);
       }
     };
@@ -121,7 +121,7 @@ class AnsweredCalls {
       const { over } = this.#enter(rpc, call, requestOf(call));
       const fail = (cause: unknown) => {
         over();
-        const failed = this.#heard(cause);
+        const failed = this.#errorOf(cause);
         if (failed !== undefined) call.emit("error", failed);
       };
       try {
@@ -143,7 +143,7 @@ class AnsweredCalls {
   }
 
   /** The error as the client gets it; undefined if it has ended the process. */
-  #heard(cause: unknown): { code: status; details: string } | undefined {
+  #errorOf(cause: unknown): { code: status; details: string } | undefined {
     if (cause instanceof Panic) {
       this.#options.crash(cause.message);
       return undefined;

@@ -31,13 +31,13 @@ test("the log works normally a few seconds after a minute of outage", async () =
     return { seen, done };
   };
   const follow = () => log.reader.follow({ afterOffset: logStart, subjects: [] }, { signal: abort.signal });
-  const gone = Promise.withResolvers<void>();
+  const closed = Promise.withResolvers<void>();
   const live = read(follow());
-  const inHistory = read(follow(), () => gone.promise);
+  const inHistory = read(follow(), () => closed.promise);
   await until(() => live.seen.length === 500 && inHistory.seen.length === 1, { message: "both to be on their way" });
 
   await server.kill();
-  gone.resolve();
+  closed.resolve();
   const late = read(follow());
   await delay(awayMs); // the subject of this test
   expect(late.seen).toEqual([]);

@@ -79,8 +79,8 @@ describe.each([
   async function drop(on: Awaited<ReturnType<typeof harness>>): Promise<number> {
     if (what === "max_age") {
       await on.limit({ max_age: 100_000_000, duplicate_window: 100_000_000 });
-      const isGone = async () => (await on.jsm.streams.info(streamName)).state.messages === 0;
-      await until(isGone, { message: "all messages to be dropped" });
+      const isDropped = async () => (await on.jsm.streams.info(streamName)).state.messages === 0;
+      await until(isDropped, { message: "all messages to be dropped" });
       await on.limit({ max_age: 3_600_000_000_000 });
       await testWriter(on.log.writer, source).append(3);
     } else await on.limit(limits);

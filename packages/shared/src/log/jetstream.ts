@@ -254,8 +254,8 @@ function refusalOf(cause: unknown, name: string, nc: NatsConnection): Error {
 /** Nobody answers either where the servers of a cluster that have JetStream are away. */
 function isWithoutJetStream(cause: unknown, { info }: NatsConnection): boolean {
   if (codeOf(cause) === noJetStream) return true;
-  const isUnheard = ["JetStreamNotEnabled", "JetStreamNotEnabledError"].includes((cause as Error).name);
-  return isUnheard && info?.jetstream !== true && info?.cluster === undefined;
+  const isNotEnabled = ["JetStreamNotEnabled", "JetStreamNotEnabledError"].includes((cause as Error).name);
+  return isNotEnabled && info?.jetstream !== true && info?.cluster === undefined;
 }
 
 /** The server has answered, and not that it is not ready: as one that is busy, starts, or elects a leader. */

@@ -32,11 +32,11 @@ export function logContract(name: string, open: () => Promise<LogUnderTest>): vo
     await using log = await open();
     await testWriter(log.writer, alice).append(40);
     const history = await take(log.reader.history({ afterOffset: logStart, subjects: [] }, endOf(40), never), 40);
-    const [there, gone] = [
+    const [there, removed] = [
       [40, 3, ...upTo(30, 10)].map((seq) => offsetOf(seq)),
       [offsetOf(77), offsetOf(3, 1), endOf(4)],
     ];
-    const read = await Array.fromAsync(log.reader.read([...gone, ...there], never));
+    const read = await Array.fromAsync(log.reader.read([...removed, ...there], never));
     expect(read).toEqual(there.map((offset) => history[sequenceOf(offset) - 1]));
     expect(await Array.fromAsync(log.reader.read([], never))).toEqual([]);
   });

@@ -8,7 +8,7 @@ export const streamName = "TAPEDECK";
 
 const root = "tapedeck.v2";
 const observedRoot = "tapedeck.observed";
-const heardRoot = "tapedeck.heard";
+const lastSeenRoot = "tapedeck.heard";
 
 /** Takes the place of the channel in the subject of messages with the upstream's frames. */
 const framesToken = "frames";
@@ -125,12 +125,12 @@ export function adoptSubject(source: SourceName): string {
 }
 
 /** Where record publishes when a polled source was heard last (core NATS message, not in the stream). */
-export function heardSubject(source: SourceName): string {
-  return `${heardRoot}.${placeIn(source)}`;
+export function lastSeenSubject(source: SourceName): string {
+  return `${lastSeenRoot}.${placeIn(source)}`;
 }
 
 /** The subjects of all sources that are heard. */
-export const everyHeardSubject = `${heardRoot}.>`;
+export const everyLastSeenSubject = `${lastSeenRoot}.>`;
 
 /** The subjects of all observed states. */
 export const everyObservedSubject = `${observedRoot}.>`;

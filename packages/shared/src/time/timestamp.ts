@@ -45,8 +45,8 @@ export function compareTimestamps(a: Timestamp, b: Timestamp): number {
 }
 
 /** A text that is the same for the same moment; empty without one. */
-export function timestampKey(moment: Timestamp | undefined): string {
-  return moment === undefined ? "" : `${moment.seconds}.${moment.nanos}`;
+export function timestampKey(timestamp: Timestamp | undefined): string {
+  return timestamp === undefined ? "" : `${timestamp.seconds}.${timestamp.nanos}`;
 }
 
 /** The upstream's time of an event; undefined when it has none that a clock could show. */

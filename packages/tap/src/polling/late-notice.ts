@@ -19,7 +19,7 @@ export class LateNotice {
   }
 
   /** A list was answered; the next one usually is `usualMs` later. */
-  heard(usualMs: number): void {
+  answered(usualMs: number): void {
     this.stop();
     this.#isLate = false;
     const waiting = new AbortController();

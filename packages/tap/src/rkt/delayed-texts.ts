@@ -1,8 +1,8 @@
 import { startTimer, stopTimer, type Timer } from "@tapedeck/shared/sync/timers";
-import type { HeardText } from "./heard-texts.ts";
+import type { AppOutput } from "./host-output.ts";
 
 /** A message of a pod's or an app's stream. `isReopened`: the first one of a stream that was opened again. */
-export type PodText = { readonly heard: HeardText; readonly bytes: Buffer; readonly isReopened: boolean };
+export type PodText = { readonly output: AppOutput; readonly bytes: Buffer; readonly isReopened: boolean };
 
 const maxBytes = 16 * 1024 * 1024;
 

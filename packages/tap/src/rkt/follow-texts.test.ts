@@ -11,7 +11,7 @@ import { dial } from "../polling/dial.ts";
 import type { PollResult } from "../polling/poll-result.ts";
 import { rktServer } from "./connection.ts";
 import { TextFollower, type TextPace } from "./follow-texts.ts";
-import { HeardTexts } from "./heard-texts.ts";
+import { HostOutput } from "./host-output.ts";
 
 const recording = loadRecording(`${recordings.rkt}/08-logs-journal`);
 const pod = "91d2f685-a122-492d-8bbe-c843c3cdb304";
@@ -27,7 +27,7 @@ function listed(state: PodState, apps = ["web", "side"], id = pod): Pod {
 const running = listed(PodState.POD_STATE_RUNNING);
 const exited = listed(PodState.POD_STATE_EXITED);
 
-async function following(fake: FakeRkt, { memory = new HeardTexts(), pace = {} as Partial<TextPace> } = {}) {
+async function following(fake: FakeRkt, { memory = new HostOutput(), pace = {} as Partial<TextPace> } = {}) {
   const leave = new AbortController();
   const dialled = await dial(rktServer(fake.address), {
     address: fake.address,
@@ -41,7 +41,7 @@ async function following(fake: FakeRkt, { memory = new HeardTexts(), pace = {} a
     connection,
     memory,
     emit: (one) => void seen.push(one),
-    pace: { quiet: never, firstRetry: never, podDelay: 0, forgetGone: never, ...pace },
+    pace: { quiet: never, firstRetry: never, podDelay: 0, forgetMissing: never, ...pace },
   });
   const all = () => seen.flatMap((one): Observation_Text[] => (one.$case === "text" ? [one.value] : []));
   return {
@@ -127,7 +127,7 @@ describe("a pod that has ended", () => {
 
   it("is left when it is gone, and forgotten", async () => {
     await using fake = await startFakeRkt({ recording });
-    await using tapped = await following(fake, { pace: { quiet: 20, forgetGone: 40 } });
+    await using tapped = await following(fake, { pace: { quiet: 20, forgetMissing: 40 } });
     tapped.update([running]);
     await when("streams", () => fake.calls.GetLogs.inFlight === 3);
     await when("it to be forgotten", () => {
@@ -150,7 +150,7 @@ describe("a pod that has ended", () => {
 describe("another connection", () => {
   it("goes on where the one before ended, with the apps as far back as the pod", async () => {
     await using fake = await startFakeRkt({ recording });
-    const memory = new HeardTexts();
+    const memory = new HostOutput();
     {
       await using first = await following(fake, { memory, pace: { podDelay: never } });
       first.update([running]);

@@ -4,12 +4,12 @@ import { timestampOfNanos } from "@tapedeck/shared/time/timestamp";
 import type { PolledConnection } from "../polling/connection.ts";
 import type { EmitResult } from "../polling/poll-result.ts";
 import { DelayedTexts, type PodText } from "./delayed-texts.ts";
-import type { HeardText, HeardTexts } from "./heard-texts.ts";
+import type { AppOutput, HostOutput } from "./host-output.ts";
 import { linesOf, textOf, timeOf } from "./text-lines.ts";
 
 export type TextFollowerOptions = {
   readonly connection: Pick<PolledConnection, "open">;
-  readonly memory: HeardTexts;
+  readonly memory: HostOutput;
   readonly emit: EmitResult;
   readonly pace?: TextPace;
 };
@@ -35,10 +35,10 @@ export type TextPace = {
   /** A pod's messages are emitted this much later than its apps'. */
   readonly podDelay: number;
   /** One list may omit a pod that exists. */
-  readonly forgetGone: number;
+  readonly forgetMissing: number;
 };
 
-const defaultPace: TextPace = { quiet: 5_000, firstRetry: 1_000, podDelay: 2_000, forgetGone: 60_000 };
+const defaultPace: TextPace = { quiet: 5_000, firstRetry: 1_000, podDelay: 2_000, forgetMissing: 60_000 };
 const longestRetryMs = 30_000;
 /** A pod that has just started has no journal yet. One without a journal after this many attempts gets none. */
 const journalAttempts = 5;
@@ -66,7 +66,7 @@ export class TextFollower {
     const { memory } = this.#options;
     const states = new Map(pods.map(({ id, state }) => [id, state]));
     memory.update(pods);
-    for (const [key, heard] of memory.texts) this.#updateText(key, heard, states.get(heard.pod));
+    for (const [key, output] of memory.texts) this.#updateText(key, output, states.get(output.pod));
   }
 
   /** Emits what is delayed and closes all streams, at the end of the connection. */
@@ -76,40 +76,40 @@ export class TextFollower {
     for (const [key, stream] of this.#streams) this.#closeStream(key, stream);
   }
 
-  #updateText(key: string, heard: HeardText, state: PodState | undefined): void {
+  #updateText(key: string, output: AppOutput, state: PodState | undefined): void {
     const now = performance.now();
     const isListed = state !== undefined;
-    heard.goneAt = isListed ? undefined : (heard.goneAt ?? now);
+    output.missingSince = isListed ? undefined : (output.missingSince ?? now);
     const stream = this.#streams.get(key);
     if (stream?.call !== undefined) {
       stream.endedAt = state === PodState.POD_STATE_RUNNING ? undefined : (stream.endedAt ?? now);
       if (stream.endedAt === undefined) return;
       if (now - Math.max(stream.endedAt, stream.receivedAt) < this.#pace.quiet) return;
-      heard.isFinished = true;
+      output.isFinished = true;
       this.#closeStream(key, stream);
-    } else if (isListed && !heard.isFinished && now >= (stream?.retryAt ?? 0)) {
-      this.#openStream(key, heard, stream?.failures ?? 0);
-    } else if (heard.goneAt !== undefined && now - heard.goneAt >= this.#pace.forgetGone) {
+    } else if (isListed && !output.isFinished && now >= (stream?.retryAt ?? 0)) {
+      this.#openStream(key, output, stream?.failures ?? 0);
+    } else if (output.missingSince !== undefined && now - output.missingSince >= this.#pace.forgetMissing) {
       this.#options.memory.texts.delete(key);
       this.#streams.delete(key);
     }
   }
 
-  #openStream(key: string, heard: HeardText, failures: number): void {
+  #openStream(key: string, output: AppOutput, failures: number): void {
     const { connection, memory } = this.#options;
-    const range = { lines: 0, follow: true, since_time: memory.since(heard), until_time: 0n };
-    const request = GetLogsRequest.encode({ pod_id: heard.pod, app_name: heard.app, ...range }).finish();
+    const range = { lines: 0, follow: true, since_time: memory.since(output), until_time: 0n };
+    const request = GetLogsRequest.encode({ pod_id: output.pod, app_name: output.app, ...range }).finish();
     const call = connection.open(PublicAPIService.getLogs.path, request);
     const stream: TextStream = { call, receivedAt: performance.now(), endedAt: undefined, failures, retryAt: 0 };
-    let isReopened = heard.wasOpened;
-    heard.wasOpened = true;
+    let isReopened = output.wasOpened;
+    output.wasOpened = true;
     this.#streams.set(key, stream);
     call.on("data", (bytes: Buffer) => {
       if (this.#streams.get(key) !== stream) return;
       stream.receivedAt = performance.now();
       stream.failures = 0;
-      if (heard.app === "") this.#podTexts.add({ heard, bytes, isReopened });
-      else this.#emit({ heard, bytes, isReopened });
+      if (output.app === "") this.#podTexts.add({ output, bytes, isReopened });
+      else this.#emit({ output, bytes, isReopened });
       isReopened = false;
     });
     call.on("status", (end: StatusObject) => {
@@ -135,10 +135,10 @@ export class TextFollower {
     call?.cancel();
   }
 
-  #emit({ heard, bytes, isReopened: reopened }: PodText): void {
-    const { pod, app } = heard;
+  #emit({ output, bytes, isReopened: reopened }: PodText): void {
+    const { pod, app } = output;
     const second = lastSecond(bytes);
-    if (second > heard.second) heard.second = second;
+    if (second > output.second) output.second = second;
     this.#options.emit({ $case: "text", value: { pod, app, bytes, reopened } });
   }
 }

@@ -81,7 +81,7 @@ export class InventoryPoll {
   #expectList(usualMs: number): void {
     this.#becameLate = Promise.withResolvers();
     this.#singleItems.reset();
-    this.#late.heard(usualMs);
+    this.#late.answered(usualMs);
   }
 
   /** Resolves with `over`. Where the list is late before that, what may have changed is inspected meanwhile. */

@@ -11,7 +11,7 @@ import type { RunningTap, TapOptions, UpstreamTap } from "../tap.ts";
 import { failedReply } from "../unary-call.ts";
 import { rktServer } from "./connection.ts";
 import { TextFollower } from "./follow-texts.ts";
-import { HeardTexts } from "./heard-texts.ts";
+import { HostOutput } from "./host-output.ts";
 import { ImageDoubts, PodDoubts } from "./list-doubts.ts";
 import { channels, imageMethods, podMethods, type RktChannel } from "./methods.ts";
 import { InventoryPoll, type InventoryPollOptions } from "./poll-inventory.ts";
@@ -61,7 +61,7 @@ class RktHost {
   readonly #intervalMs: number;
   readonly #load: number;
   readonly #doubts = { pods: new PodDoubts(), images: new ImageDoubts() };
-  #texts = new HeardTexts();
+  #texts = new HostOutput();
   #identity: string | undefined;
 
   constructor(channels: readonly RktChannel[], settings: NonNullable<TapOptions["settings"]>) {
@@ -101,7 +101,7 @@ class RktHost {
   #forget(identity: string): void {
     this.#doubts.pods.reset();
     this.#doubts.images.reset();
-    this.#texts = new HeardTexts();
+    this.#texts = new HostOutput();
     this.#identity = identity;
   }
 }

@@ -73,8 +73,8 @@ export class SkaffoldConnection {
     this.#broken = new Set(broken?.channels);
     this.#sound = channels.filter((channel) => !this.#broken.has(channel));
     this.#witness = this.#sound.find((channel) => channel === broken?.heard?.channel);
-    const heard = broken?.heard?.at ?? Number.POSITIVE_INFINITY;
-    this.#otherProcess = new OtherProcessDetector(heard, () => this.#openDoubtful());
+    const lastSeen = broken?.heard?.at ?? Number.POSITIVE_INFINITY;
+    this.#otherProcess = new OtherProcessDetector(lastSeen, () => this.#openDoubtful());
   }
 
   /** Resolves with the reason when the connection is lost. */
@@ -143,8 +143,8 @@ export class SkaffoldConnection {
     const lastTimes = apis
       .filter((api) => !this.#broken.has(api))
       .map((channel) => ({ channel, at: msOf(this.#last.get(channel)?.bytes) }));
-    const heard = lastTimes.find(({ at }) => at > 0);
-    this.#options.onBroken(this.#broken.size === 0 ? undefined : { channels: [...this.#broken], heard });
+    const lastSeen = lastTimes.find(({ at }) => at > 0);
+    this.#options.onBroken(this.#broken.size === 0 ? undefined : { channels: [...this.#broken], heard: lastSeen });
   }
 
   /**
@@ -222,6 +222,6 @@ export class SkaffoldConnection {
 
 /** A message's own time in ms since 1970; 0 if it can't be read. */
 function msOf(bytes: Buffer | undefined): number {
-  const moment = bytes === undefined ? undefined : timestampOf(bytes);
-  return moment === undefined ? 0 : msOfTimestamp(moment);
+  const timestamp = bytes === undefined ? undefined : timestampOf(bytes);
+  return timestamp === undefined ? 0 : msOfTimestamp(timestamp);
 }

@@ -4,19 +4,19 @@ import { OtherProcessDetector } from "./other-process.ts";
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-const heard = 1_000;
+const lastSeenAt = 1_000;
 const long = 60_000;
 
 test.each<{ title: string; said: readonly number[]; isOther: boolean }>([
   { title: "sends nothing", said: [], isOther: false },
-  { title: "repeats what was heard", said: [heard], isOther: false },
+  { title: "repeats what was heard", said: [lastSeenAt], isOther: false },
   { title: "repeats something older", said: [900], isOther: false },
   { title: "repeats it after something newer", said: [1_200, 1_100, 900], isOther: false },
   { title: "sends a message without a time", said: [1_200, 0], isOther: false },
   { title: "sends only newer messages", said: [1_200, 1_100, 1_300], isOther: true },
 ])("a process that $title: other process $isOther", ({ said, isOther }) => {
   const onOther = vi.fn();
-  const detector = new OtherProcessDetector(heard, onOther);
+  const detector = new OtherProcessDetector(lastSeenAt, onOther);
   for (const at of said) {
     vi.advanceTimersByTime(300);
     detector.messageAt(at);
@@ -29,7 +29,7 @@ test.each<{ title: string; said: readonly number[]; isOther: boolean }>([
 
 test("nothing is concluded before a second has passed, nor once it has been stopped", () => {
   const onOther = vi.fn();
-  const detector = new OtherProcessDetector(heard, onOther);
+  const detector = new OtherProcessDetector(lastSeenAt, onOther);
   detector.messageAt(2_000);
   vi.advanceTimersByTime(999);
   detector.stop();

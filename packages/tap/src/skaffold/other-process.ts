@@ -7,25 +7,25 @@ import { startInterval, stopTimer, type Timer } from "@tapedeck/shared/sync/time
 const steps = { count: 10, ms: 100 } as const;
 
 /**
- * Determines whether the present process is another one than the process that sent a message at the time `heard`, on a
+ * Determines whether the present process is another one than the process that sent a message at the time `lastSeenAt`, on a
  * channel that replays everything since its process began. Calls `onOther` once, when that is certain: messages have
  * come, and for a second none as old as that. A process that sends nothing, or nothing with a time, stays undecided.
  */
 export class OtherProcessDetector {
-  readonly #heard: number;
+  readonly #lastSeenAt: number;
   readonly #onOther: () => void;
   #timer: Timer | undefined;
   #isDecided = false;
 
-  constructor(heard: number, onOther: () => void) {
-    this.#heard = heard;
+  constructor(lastSeenAt: number, onOther: () => void) {
+    this.#lastSeenAt = lastSeenAt;
     this.#onOther = onOther;
   }
 
   /** Takes the time of a message in ms since 1970, 0 if it can't be read. */
   messageAt(at: number): void {
     if (this.#isDecided) return;
-    if (at <= this.#heard) {
+    if (at <= this.#lastSeenAt) {
       this.stop();
       return;
     }

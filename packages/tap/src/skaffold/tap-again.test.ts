@@ -89,8 +89,12 @@ describe("a tap that comes after another one", () => {
   it("stays in doubt about a process that says nothing, or that can't be known again", async () => {
     const memory = testMemory();
     await using fake = await startFakeSkaffold({ recording: later });
-    const heard = { channel: "v1", at: 1_795_190_000_000 };
-    for (const broken of [{ channels: ["v2"] }, { channels: ["v1", "v2"], heard }, { channels: ["v2"], heard }]) {
+    const received = { channel: "v1", at: 1_795_190_000_000 };
+    for (const broken of [
+      { channels: ["v2"] },
+      { channels: ["v1", "v2"], heard: received },
+      { channels: ["v2"], heard: received },
+    ]) {
       memory.save({ address: fake.address, connection: "C1", broken });
       await using tapped = listen(fake.address, [], memory);
       await until(() => expect(tapped.all("described")).toHaveLength(2));

@@ -9,11 +9,11 @@ import { takeTapId } from "./tap-id.ts";
 
 const source = "default/alice/shop/skaffold";
 const fileOf = (folder: string) => join(folder, "default.alice.shop.skaffold.tap.json");
-const gone = () => spawnSync("true").pid;
+const removed = () => spawnSync("true").pid;
 
 test("a tap takes over the id of a process that is gone, and not that of a living one", async () => {
   await using tidy = await temporaryFolder();
-  writeFileSync(fileOf(tidy.folder), JSON.stringify({ tap: "before", pid: gone() }));
+  writeFileSync(fileOf(tidy.folder), JSON.stringify({ tap: "before", pid: removed() }));
   using first = takeTapId(tidy.folder, source);
   expect(first.tap).toBe("before");
   using second = takeTapId(tidy.folder, source);
@@ -23,7 +23,7 @@ test("a tap takes over the id of a process that is gone, and not that of a livin
 
 test("a tap does not take over an id that another one uses meanwhile", async () => {
   await using tidy = await temporaryFolder();
-  writeFileSync(fileOf(tidy.folder), JSON.stringify({ tap: "before", pid: gone() }));
+  writeFileSync(fileOf(tidy.folder), JSON.stringify({ tap: "before", pid: removed() }));
   using id = takeTapId(tidy.folder, source, (tap) => tap !== "before");
   expect(id.tap).not.toBe("before");
   expect(JSON.parse(readFileSync(fileOf(tidy.folder), "utf8"))).toEqual({ tap: id.tap, ...thisProcess() });

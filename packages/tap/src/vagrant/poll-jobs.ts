@@ -86,7 +86,7 @@ export class JobPoll {
       if (reply.code === status.OK) {
         const delayMs = this.#takeList(reply.response, requestedAt);
         this.#rounds.succeeded();
-        this.#late.heard(delayMs + this.#lastTookMs);
+        this.#late.answered(delayMs + this.#lastTookMs);
         await timer.delay(delayMs);
       } else {
         await this.#takeFailure(reply);

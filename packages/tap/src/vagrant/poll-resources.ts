@@ -92,11 +92,11 @@ export class ResourcePoll {
   jobChanged({ job, before }: JobChange): void {
     // The jobs of the first list have not changed now.
     if (!this.#areJobsKnown) return;
-    const hasComeOrGone = before === undefined || job.isFinished;
+    const hasChanged = before === undefined || job.isFinished;
     // A new job's project was made or saved right before it.
-    this.#wake(hasComeOrGone ? changingKinds : ["target"]);
+    this.#wake(hasChanged ? changingKinds : ["target"]);
     // A runner that comes with a command leaves with it.
-    if (hasComeOrGone && job.runner !== undefined) this.#wake(["runner"]);
+    if (hasChanged && job.runner !== undefined) this.#wake(["runner"]);
   }
 
   /** A runner registers itself through this tap: no job has to name it. */
@@ -145,7 +145,7 @@ export class ResourcePoll {
       } else {
         failureDelay.reset();
         const ms = Math.max(tookMs, this.#delayMs(methods.kind));
-        late.heard(ms + tookMs);
+        late.answered(ms + tookMs);
         await timer.delay(ms);
       }
     }

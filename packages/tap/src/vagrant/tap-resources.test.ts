@@ -191,9 +191,11 @@ describe("later observations of resources", () => {
   it("leave out what has gone since the list", async () => {
     await using it = await withShop({
       lie: ({ rpc, request }) =>
-        rpc === "GetTarget" && request.includes(gone) ? { error: { code: 5, details: "record not found" } } : undefined,
+        rpc === "GetTarget" && request.includes(removed)
+          ? { error: { code: 5, details: "record not found" } }
+          : undefined,
     });
-    const gone = it.shop.target({ name: "web1" });
+    const removed = it.shop.target({ name: "web1" });
     const other = it.shop.target({ name: "web2" });
     await using tapped = listen(it.fake.address);
     await when("the first", () => tapped.resources().length > 0);

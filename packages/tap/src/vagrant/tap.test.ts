@@ -136,12 +136,12 @@ describe("a connection", () => {
     const address = await serve(server);
     await using tapped = listen(address);
     await when("the stream", () => tapped.streamed("J").length === 1);
-    const gone = new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
+    const closed = new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
     const control = () => tapped.control({ call: "C", method: VagrantService.listBoxes.path, request: none });
     await until(async () => (await control()).code === 14, { message: "the goodbye" });
     stream?.write({ event: { $case: "terminal", value: { events: [line("last words")], buffered: false } } });
     stream?.end();
-    await gone;
+    await closed;
     await when("the end", () => tapped.all("closed").length === 1);
     expect(tapped.terminals("J").flatMap(({ events }) => events.map(textOf))).toEqual(["last words"]);
     expect(tapped.ends("J")).toMatchObject([{ code: 0 }]);
@@ -212,10 +212,10 @@ describe("moments", () => {
     await when("observations", () => tapped.resources().length > 0 && fake.streams() === 1);
     for (let n = 0; n < 200; n++) fake.jobs.write(id, [line(`${n}`)]);
     await when("all lines", () => tapped.terminals(id).flatMap(({ events }) => events).length === 200);
-    const moments = tapped.items.flatMap(({ at }) => at ?? []);
-    expect(moments).toHaveLength(tapped.items.length);
-    for (const [index, at] of moments.slice(1).entries()) {
-      expect(compareTimestamps(moments[index] ?? at, at), `item ${index}`).toBeLessThan(0);
+    const timestamps = tapped.items.flatMap(({ at }) => at ?? []);
+    expect(timestamps).toHaveLength(tapped.items.length);
+    for (const [index, at] of timestamps.slice(1).entries()) {
+      expect(compareTimestamps(timestamps[index] ?? at, at), `item ${index}`).toBeLessThan(0);
     }
   });
 

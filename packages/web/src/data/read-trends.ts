@@ -219,15 +219,15 @@ export async function readBehind(
 }
 
 const rows = ["loop", "time", "source"] as const;
-type Named = { readonly loop?: string; readonly source?: string; readonly time?: string };
+type LoopColumns = { readonly loop?: string; readonly source?: string; readonly time?: string };
 
-function behind({ loop = "", source = "", time = "" }: Named, more: Partial<Behind> = {}): Behind {
+function behind({ loop = "", source = "", time = "" }: LoopColumns, more: Partial<Behind> = {}): Behind {
   const unknown = { ms: null, isFailed: false, isOvertaken: false, text: "" };
   return { loop, source, at: Date.parse(time), ...unknown, ...more };
 }
 
 type Shown = { readonly causes: Causes; readonly by: TrendsSide };
-type Read = (client: Client, range: Range, pick: Pick, shown: Shown) => Promise<readonly Behind[]>;
+type ReadBehind = (client: Client, range: Range, pick: Pick, shown: Shown) => Promise<readonly Behind[]>;
 
 async function loopsOf({ stats }: Client, range: Range, predicate: (row: StatsRow<"loops">) => boolean) {
   return (await stats.loops({ ...range, group: rows })).items.filter(predicate).map((row) => ({
@@ -237,11 +237,11 @@ async function loopsOf({ stats }: Client, range: Range, predicate: (row: StatsRo
 }
 
 const loopsBehind =
-  (predicate: (row: StatsRow<"loops">) => boolean): Read =>
+  (predicate: (row: StatsRow<"loops">) => boolean): ReadBehind =>
   async (client, range) =>
     (await loopsOf(client, range, predicate)).map(({ one }) => one);
 
-const reads: Readonly<Record<Pick["chart"], Read>> = {
+const reads: Readonly<Record<Pick["chart"], ReadBehind>> = {
   sides: async (client, range, { of = "" }, { by }) => {
     const own = by === "developer" ? { developers: [of] } : { projects: [of] };
     return (await loopsOf(client, { ...range, ...own }, () => true)).map(({ one }) => one);

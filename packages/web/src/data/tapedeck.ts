@@ -2,7 +2,7 @@ import { signal } from "@preact/signals";
 import { type Client, connect, TapedeckError } from "@tapedeck/client";
 import { refusalText } from "../model/refusal.ts";
 
-export type About = {
+export type ServerInfo = {
   readonly version: string;
   readonly auth: "none" | "tokens";
   readonly time: string;
@@ -11,7 +11,7 @@ export type About = {
   readonly token?: { readonly name: string; readonly workspace: string; readonly roles: readonly string[] };
 };
 
-export const about = signal<About | undefined>(undefined);
+export const about = signal<ServerInfo | undefined>(undefined);
 /** Since when the gateway is silent; undefined: it is connected, or nothing is read. */
 export const lostSince = signal<number | undefined>(undefined);
 /** Whether the visitor has to sign in before anything can be read. */
@@ -58,14 +58,14 @@ function forgetClient(): void {
 export async function readAbout(): Promise<void> {
   const answer = await fetch("/about");
   // A token or session has ended: the cookie is no longer valid.
-  const found: About = answer.ok ? await answer.json() : await readAboutAsNobody();
+  const found: ServerInfo = answer.ok ? await answer.json() : await readAboutAsNobody();
   clockOffset = Date.parse(found.time) - Date.now();
   tick.value = serverNow();
   about.value = found;
   mustSignIn.value = found.auth === "tokens" && found.token === undefined;
 }
 
-async function readAboutAsNobody(): Promise<About> {
+async function readAboutAsNobody(): Promise<ServerInfo> {
   const answer = await fetch("/about", { credentials: "omit" });
   return answer.ok ? await answer.json() : { version: "", auth: "tokens", time: new Date().toISOString() };
 }

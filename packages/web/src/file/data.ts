@@ -15,7 +15,7 @@ export type SessionData = {
   /** Newest first, as the API gives them. */
   readonly operations: readonly Operation[];
   /** In order. Each `state` is an index of `states`: it often stays as it is. */
-  readonly moments: readonly { readonly position: string; readonly state: number }[];
+  readonly statePoints: readonly { readonly position: string; readonly state: number }[];
   readonly states: readonly UpstreamState[];
   /** Comparisons of failed loops with the last good ones, by `<session>.<runner>.<loop>`. */
   readonly comparisons: Readonly<Record<string, Comparison>>;

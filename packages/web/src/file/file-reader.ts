@@ -45,8 +45,8 @@ function eventsOf(events: readonly TapedeckEvent[], { kinds, after, until }: Eve
 }
 
 /** Undefined: no bound. */
-function positionIn(moment: EventsOptions["after"]): string | undefined {
-  return typeof moment !== "string" || moment === "start" || moment === "now" ? undefined : moment;
+function positionIn(statePoint: EventsOptions["after"]): string | undefined {
+  return typeof statePoint !== "string" || statePoint === "start" || statePoint === "now" ? undefined : statePoint;
 }
 
 function matchesOptions(
@@ -67,11 +67,11 @@ function matchesOptions(
 }
 
 /** The state of a position, or of the last moment before it whose state is in the file: `at` names it. */
-function stateAt({ session, events, moments, states }: SessionData, at: string): State {
-  const moment = moments[indexAt(moments, at)];
-  if (moment === undefined || moment.position > at) throw new Error("The state of then is not in this file.");
+function stateAt({ session, events, statePoints, states }: SessionData, at: string): State {
+  const statePoint = statePoints[indexAt(statePoints, at)];
+  if (statePoint === undefined || statePoint.position > at) throw new Error("The state of then is not in this file.");
   const isOfThen = !events.some(
-    (event) => event.position > moment.position && event.position <= at && maySetState(event),
+    (event) => event.position > statePoint.position && event.position <= at && maySetState(event),
   );
   return {
     source: session.source,
@@ -79,9 +79,9 @@ function stateAt({ session, events, moments, states }: SessionData, at: string):
     sessionEnded: session.endReason !== null,
     notHeardSince: null,
     heardAt: {},
-    position: moment.position,
-    at: isOfThen ? at : moment.position,
+    position: statePoint.position,
+    at: isOfThen ? at : statePoint.position,
     upstream: session.source.split("/").at(-1) ?? "",
-    state: states[moment.state] ?? {},
+    state: states[statePoint.state] ?? {},
   };
 }

@@ -1,4 +1,4 @@
-import { momentText, plural } from "@tapedeck/client/lanes/format";
+import { dateTimeText, plural } from "@tapedeck/client/lanes/format";
 import { serverNow } from "../data/tapedeck.ts";
 import { sessionPath } from "../model/route.ts";
 import { endOf } from "../model/session.ts";
@@ -20,7 +20,7 @@ export function FileShell({ data }: { readonly data: SessionData }) {
           <Logo /> <span>Tapedeck</span>
         </span>
         <span class="counts" title={`${data.exportedBy}, ${data.exportedAt}`}>
-          written {momentText(Date.parse(data.exportedAt), serverNow())}
+          written {dateTimeText(Date.parse(data.exportedAt), serverNow())}
         </span>
         <ThemeButton />
       </header>
@@ -49,14 +49,14 @@ function View({ session }: { readonly session: string }) {
 }
 
 /** What of the session the file lacks. */
-function Limits({ data: { session, events, olderEvents, moments } }: { readonly data: SessionData }) {
+function Limits({ data: { session, events, olderEvents, statePoints } }: { readonly data: SessionData }) {
   const changes = events.filter(maySetState).length;
   const isRunning = endOf(session) === undefined;
   const said = [
     olderEvents > 0 &&
       `It has the newest ${events.length.toLocaleString("en")} events; ${plural(olderEvents, "older one")} left out.`,
-    moments.length < changes &&
-      `It has the state of ${moments.length.toLocaleString("en")} of ${changes.toLocaleString("en")} moments; in between, that of the one before is shown.`,
+    statePoints.length < changes &&
+      `It has the state of ${statePoints.length.toLocaleString("en")} of ${changes.toLocaleString("en")} moments; in between, that of the one before is shown.`,
     isRunning && "The session was still running when this file was written.",
   ].filter((sentence) => sentence !== false);
   return said.length === 0 ? null : <p class="notice">{said.join(" ")}</p>;

@@ -16,10 +16,10 @@ export function stateChanges(before: readonly StateSection[], after: readonly St
     return former?.value === row.value ? [] : [{ section, name: row.name, before: former, after: row }];
   });
   const now = rowsByName(after);
-  const gone = [...old].flatMap(([key, { section, row }]): ChangedState[] =>
+  const removed = [...old].flatMap(([key, { section, row }]): ChangedState[] =>
     now.has(key) ? [] : [{ section, name: row.name, before: row, after: undefined }],
   );
-  return [...changed, ...gone];
+  return [...changed, ...removed];
 }
 
 type Placed = { readonly section: string; readonly row: StateRow };

@@ -1,4 +1,4 @@
-import { agoText, fullTimeText, momentText } from "@tapedeck/client/lanes/format";
+import { agoText, dateTimeText, fullTimeText } from "@tapedeck/client/lanes/format";
 import type { Step } from "@tapedeck/client/lanes/step";
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
@@ -51,10 +51,10 @@ export function Ago({ at }: { readonly at: number }) {
 }
 
 /** "today 10:42:07", "21 Nov 10:42:07"; the exact time on hover. */
-export function Moment({ at }: { readonly at: number }) {
+export function DateTime({ at }: { readonly at: number }) {
   return (
     <time dateTime={new Date(at).toISOString()} title={fullTimeText(at)}>
-      {momentText(at, serverNow())}
+      {dateTimeText(at, serverNow())}
     </time>
   );
 }

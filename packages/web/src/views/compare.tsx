@@ -1,5 +1,5 @@
 import type { ComparedFailure, ComparedSide, Comparison, SameFact, Source } from "@tapedeck/client";
-import { durationText, millis, momentText, plural, sourceText } from "@tapedeck/client/lanes/format";
+import { dateTimeText, durationText, millis, plural, sourceText } from "@tapedeck/client/lanes/format";
 import { causeLine } from "@tapedeck/client/lanes/headline";
 import { loopOfOperation } from "@tapedeck/client/lanes/step";
 import type { ComponentChildren } from "preact";
@@ -10,7 +10,7 @@ import { lostSince, tapedeck, tick } from "../data/tapedeck.ts";
 import "../look/compare.css";
 import { comparePath, exactSide, loopSide } from "../model/route.ts";
 import { DifferenceList, sidePath } from "../parts/difference-list.tsx";
-import { CopyButton, Moment, outcomeWord, Sign, shownOutcome } from "../parts/small.tsx";
+import { CopyButton, DateTime, outcomeWord, Sign, shownOutcome } from "../parts/small.tsx";
 import { addressHere, navigate } from "../router.ts";
 
 type Sides = { readonly left: string | undefined; readonly right: string | undefined };
@@ -178,7 +178,7 @@ function Side({ which, named, sources, side, hasDefault = false, choose }: SideP
             </option>
             {choices.sessions.map(({ session, startedAt }) => (
               <option key={session} value={session} selected={named?.startsWith(session) === true}>
-                {momentText(millis(startedAt) ?? 0, tick.value)}
+                {dateTimeText(millis(startedAt) ?? 0, tick.value)}
               </option>
             ))}
           </select>
@@ -226,7 +226,7 @@ function LoopStrip({ choices, side, choose, which }: StripProps) {
     <span class="loop-strip">
       {choices.loops.map(loopOfOperation).map((loop) => {
         const shown = shownOutcome(loop);
-        const label = `loop ${loop.loop}: ${outcomeWord(shown)}, ${momentText(loop.startedAt, tick.value)}, on the ${which}`;
+        const label = `loop ${loop.loop}: ${outcomeWord(shown)}, ${dateTimeText(loop.startedAt, tick.value)}, on the ${which}`;
         const isChosen = side !== undefined && side.unit === "loop" && loopSide(side) === loopSide(loop);
         return (
           <button
@@ -268,7 +268,7 @@ function SideHead({ side, children }: HeadProps) {
         {startedAt !== null && (
           <>
             {" · "}
-            <Moment at={millis(startedAt) ?? 0} />
+            <DateTime at={millis(startedAt) ?? 0} />
           </>
         )}{" "}
         {children}

@@ -192,7 +192,7 @@ function SourceLine({ source, waits }: { readonly source: Source; readonly waits
         {source.clockOffsetMs !== null && <div class="warning">{clockText(Number(source.clockOffsetMs))}</div>}
       </td>
       <td data-name="last event">{last === undefined ? "–" : <Ago at={last} />}</td>
-      <td data-name="age" class="number" title={heardText(source)}>
+      <td data-name="age" class="number" title={lastSeenText(source)}>
         {source.lagMs === null ? "–" : durationText(Math.max(0, Number(source.lagMs)))}
       </td>
       <td data-name="waits to be recorded" class={isMuch(waits) ? "warning" : ""}>
@@ -216,7 +216,7 @@ function clockText(offsetMs: number): string {
 }
 
 /** When each collection of a polled source was heard last. */
-function heardText({ heardAt }: Source): string {
+function lastSeenText({ heardAt }: Source): string {
   const parts = Object.entries(heardAt).map(([name, at]) => `${name} ${agoText(tick.value - (millis(at) ?? 0))}`);
   return parts.length === 0 ? "" : `last heard: ${parts.join(", ")}`;
 }

@@ -20,7 +20,7 @@ import {
 import { DifferenceList, sidePath } from "../parts/difference-list.tsx";
 import { isForView } from "../parts/keys.tsx";
 import { allSteps, LogText } from "../parts/log-text.tsx";
-import { CopyButton, ErrorNotice, Loading, Moment, outcomeWord, Sign, shownOutcome } from "../parts/small.tsx";
+import { CopyButton, DateTime, ErrorNotice, Loading, outcomeWord, Sign, shownOutcome } from "../parts/small.tsx";
 import { Waterfall } from "../parts/waterfall.tsx";
 import { addressHere, choose, navigate, to } from "../router.ts";
 import { LabelList } from "./source-panel.tsx";
@@ -86,7 +86,7 @@ function Shown({ record, output }: Pick<LoopViewProps, "output"> & { readonly re
             : `${titleWords[shown]} ${durationText(lengthOf(loop, end))}`}
           <span class="quiet-text">
             {" · "}
-            <Moment at={loop.startedAt} />
+            <DateTime at={loop.startedAt} />
           </span>
         </p>
         <Actions loop={loop} before={before} after={after} />

@@ -1,7 +1,7 @@
-import { durationText, momentText } from "@tapedeck/client/lanes/format";
+import { dateTimeText, durationText } from "@tapedeck/client/lanes/format";
 import { barOf, failedLoop, headlineOf } from "@tapedeck/client/lanes/headline";
 import { firstFailure } from "@tapedeck/client/lanes/loop";
-import { currentLoop, type Group, groupOf, lastEnded, type Row } from "@tapedeck/client/lanes/now";
+import { currentLoop, type Group, groupOf, type Lane, lastEnded } from "@tapedeck/client/lanes/now";
 import { type Loop, lengthOf, stepText } from "@tapedeck/client/lanes/step";
 import { useMemo, useRef } from "preact/hooks";
 import { tick } from "../data/tapedeck.ts";
@@ -11,7 +11,7 @@ import { outcomeWord, Sign, shownOutcome } from "../parts/small.tsx";
 import { navigate } from "../router.ts";
 
 export type NowRowProps = {
-  readonly row: Row;
+  readonly row: Lane;
   readonly group: Group;
   readonly isChosen: boolean;
   /** Called while the pointer is on the row. */
@@ -74,7 +74,7 @@ function Drawn({ row, group, isChosen, hold }: NowRowProps) {
 }
 
 /** The name is enough unless two tools of one project have it. */
-function sourceName({ name, upstream }: Row): string {
+function sourceName({ name, upstream }: Lane): string {
   return `${name}/${upstream}`;
 }
 
@@ -89,7 +89,7 @@ function whyPath(failed: Loop): string {
   return sessionPath(failed.session, firstFailure(failed.steps)?.endPosition ?? failed.position);
 }
 
-function Labels({ labels }: Pick<Row, "labels">) {
+function Labels({ labels }: Pick<Lane, "labels">) {
   const { branch, commit } = labels;
   if (branch === undefined) return <span class="labels" />;
   const text = commit === undefined ? branch : `${branch}@${commit.slice(0, 7)}`;
@@ -100,7 +100,7 @@ function Labels({ labels }: Pick<Row, "labels">) {
   );
 }
 
-function Ports({ row }: { readonly row: Row }) {
+function Ports({ row }: { readonly row: Lane }) {
   return (
     <span class="ports">
       {row.ports.slice(0, 1).map(({ local, resource }) => (
@@ -113,7 +113,7 @@ function Ports({ row }: { readonly row: Row }) {
   );
 }
 
-type LoopBarProps = { readonly row: Row; readonly loop: Loop | undefined; readonly time: number };
+type LoopBarProps = { readonly row: Lane; readonly loop: Loop | undefined; readonly time: number };
 
 function LoopBar({ row, loop, time }: LoopBarProps) {
   if (loop === undefined) return null;
@@ -150,7 +150,7 @@ function stripOf(loops: readonly Loop[], now: number) {
         const shown = shownOutcome(loop);
         const name = loop.kind === "loop" ? `loop ${loop.loop}` : stepText(loop);
         const took = durationText(lengthOf(loop, now));
-        const label = `${name}: ${outcomeWord(shown)}, ${took}, ${momentText(loop.startedAt, now)}`;
+        const label = `${name}: ${outcomeWord(shown)}, ${took}, ${dateTimeText(loop.startedAt, now)}`;
         return (
           <a key={loop.position} href={pathOf(loop)} title={label}>
             <Sign of={shown} label={label} />

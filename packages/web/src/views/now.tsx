@@ -1,6 +1,6 @@
 import { effect, signal } from "@preact/signals";
 import { failedLoop } from "@tapedeck/client/lanes/headline";
-import { type Group, groups, type Now, type Placement, placed, type Row, settleMs } from "@tapedeck/client/lanes/now";
+import { type Group, groups, type Lane, type Now, type Placement, placed, settleMs } from "@tapedeck/client/lanes/now";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { now, nowError, search } from "../data/shown.ts";
 import { tick } from "../data/tapedeck.ts";
@@ -101,7 +101,7 @@ function differs(before: ReadonlyMap<string, Placement>, after: ReadonlyMap<stri
   });
 }
 
-function rowNamed(rows: Now, name: string): Row | undefined {
+function rowNamed(rows: Now, name: string): Lane | undefined {
   return (
     rows.get(name) ?? [...rows.values()].find((row) => row.name === name || `${row.name}/${row.upstream}` === name)
   );
@@ -136,7 +136,7 @@ function GroupOfRows({ group, chosen }: { readonly group: Group; readonly chosen
   );
 }
 
-function matches(row: Row, searched: string): boolean {
+function matches(row: Lane, searched: string): boolean {
   if (searched === "") return true;
   // What the row shows: its current loop, and the failure that is not repaired yet.
   const loops = [row.loops.at(-1), failedLoop(row)].filter((loop) => loop !== undefined);

@@ -14,7 +14,7 @@ import { emptySession, endOf, foldSession, indexAt, loopAt, matching, type Sessi
 import { stateSections } from "../model/state-sections.ts";
 import { EventList } from "../parts/event-list.tsx";
 import { allSteps, LogText } from "../parts/log-text.tsx";
-import { CopyButton, ErrorNotice, Loading, Moment, outcomeWord, Sign, shownOutcome } from "../parts/small.tsx";
+import { CopyButton, DateTime, ErrorNotice, Loading, outcomeWord, Sign, shownOutcome } from "../parts/small.tsx";
 import { StateSections } from "../parts/state-panel.tsx";
 import { Waterfall } from "../parts/waterfall.tsx";
 import { choose, pathWith, to } from "../router.ts";
@@ -229,7 +229,7 @@ function Title({ head, ended, position }: TitleProps) {
       <p class="quiet-text">
         {started !== undefined && (
           <>
-            <Moment at={started} /> ·{" "}
+            <DateTime at={started} /> ·{" "}
           </>
         )}
         {ended === undefined ? "running" : `ended: ${ended}`} · {head.upstreamVersion}

@@ -1,5 +1,5 @@
 import type { State, TapedeckEvent } from "@tapedeck/client";
-import type { Row } from "@tapedeck/client/lanes/now";
+import type { Lane } from "@tapedeck/client/lanes/now";
 import { timeOf } from "@tapedeck/client/lanes/step";
 import { useState } from "preact/hooks";
 import { inFrames, useReading } from "../data/reading.ts";
@@ -47,7 +47,7 @@ function useSourceNow(source: string) {
 }
 
 /** A source's present state and its events as they come, beside the list. */
-export function SourcePanel({ row }: { readonly row: Row }) {
+export function SourcePanel({ row }: { readonly row: Lane }) {
   const { state, events, error } = useSourceNow(row.source);
   return (
     <aside class="panel" aria-label={`State of ${row.name}`}>

@@ -10,11 +10,15 @@ import { stateSigns } from "../parts/state-panel.tsx";
 import { to } from "../router.ts";
 
 type Props = { readonly source: string; readonly loop: Loop };
-type Moments = { readonly before: State | undefined; readonly after: State | undefined; readonly error?: string };
+type BeforeAndAfter = {
+  readonly before: State | undefined;
+  readonly after: State | undefined;
+  readonly error?: string;
+};
 
 /** What is another than when the loop began: the state of both moments, as the API gives it. */
 export function StateChanges({ source, loop }: Props) {
-  const [read, setRead] = useState<Moments>();
+  const [read, setRead] = useState<BeforeAndAfter>();
   const [error, setError] = useState<string>();
   useReading(
     [loop.position, loop.endPosition, loop.steps],
@@ -53,7 +57,7 @@ export function StateChanges({ source, loop }: Props) {
   );
 }
 
-function changesOf({ before, after }: Moments): readonly ChangedState[] {
+function changesOf({ before, after }: BeforeAndAfter): readonly ChangedState[] {
   const sections = (state: State | undefined) =>
     state === undefined ? [] : stateSections(state.upstream, state.state);
   return stateChanges(sections(before), sections(after));

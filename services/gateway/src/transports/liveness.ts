@@ -4,18 +4,18 @@ import { startTimer, stopTimer, type Timer } from "@tapedeck/shared/sync/timers"
 /** WebSocket peers that are gone are found within 35 s, including the farewell. */
 export const liveness: Liveness = { quietMs: 15_000, silentMs: 34_000 };
 
-/** Calls `ask` when a peer has been quiet for long enough, and `gone` once when it was silent for too long. */
+/** Calls `ask` when a peer has been quiet for long enough, and `close` once when it was silent for too long. */
 export class Heartbeat {
   readonly #liveness: Liveness;
   readonly #ask: () => void;
-  readonly #gone: () => void;
+  readonly #close: () => void;
   #timer: Timer | undefined;
   #isStopped = false;
 
-  constructor(liveness: Liveness, ask: () => void, gone: () => void) {
+  constructor(liveness: Liveness, ask: () => void, close: () => void) {
     this.#liveness = liveness;
     this.#ask = ask;
-    this.#gone = gone;
+    this.#close = close;
     this.#wait();
   }
 
@@ -35,7 +35,7 @@ export class Heartbeat {
     const { quietMs, silentMs } = this.#liveness;
     this.#timer = startTimer(() => {
       this.#ask();
-      this.#timer = startTimer(this.#gone, silentMs - quietMs);
+      this.#timer = startTimer(this.#close, silentMs - quietMs);
     }, quietMs);
   }
 }

@@ -42,7 +42,7 @@ export type LogEnds = AsyncDisposable & {
   /** The stored report of a query; undefined: there is none. Rejects as `all`. */
   tables(): Promise<TablesEnd | undefined>;
   /** Query has reported it just now. */
-  heard(end: TablesEnd): void;
+  tablesReported(end: TablesEnd): void;
   /**
    * The first sequence that the log has on purpose: `otherwise`, from now on, if none is stored. Rejects when NATS
    * can't be reached.
@@ -51,7 +51,7 @@ export type LogEnds = AsyncDisposable & {
   /** The key of frames' identities (see event.proto), made once. Rejects when NATS can't be reached. */
   identityKey(): Promise<Uint8Array>;
   /** These sources are no longer in this log. Rejects as `all`. */
-  forget(isGone: (source: SourceName) => boolean): Promise<void>;
+  forget(isRemoved: (source: SourceName) => boolean): Promise<void>;
   /** Everything before it may be missing from now on. */
   dropBefore(seq: Sequence): Promise<void>;
 };
@@ -92,7 +92,7 @@ class Ends implements LogEnds {
   #writing: Promise<void> | undefined;
   /** Undefined until what is kept was read. */
   #given: number | undefined;
-  #heard: TablesEnd | undefined;
+  #reportedTables: TablesEnd | undefined;
 
   constructor(nc: NatsConnection, jsm: JetStreamManager, epoch: string, everyMs: number) {
     this.#nc = nc;
@@ -143,7 +143,7 @@ class Ends implements LogEnds {
       const ends = [...(await this.all()).values()];
       this.#given = Math.max(0, ...ends.flatMap(({ epoch, seq }) => (epoch === this.#epoch ? [seq] : [])));
     }
-    return Math.max(this.#given, this.#seqOf(this.#heard), this.#seqOf(await this.tables()));
+    return Math.max(this.#given, this.#seqOf(this.#reportedTables), this.#seqOf(await this.tables()));
   }
 
   async tables(): Promise<TablesEnd | undefined> {
@@ -151,8 +151,8 @@ class Ends implements LogEnds {
     return message === null ? undefined : parsed(message.data, tablesEndSchema);
   }
 
-  heard(end: TablesEnd): void {
-    this.#heard = end;
+  tablesReported(end: TablesEnd): void {
+    this.#reportedTables = end;
   }
 
   #seqOf(end: TablesEnd | undefined): number {
@@ -186,9 +186,9 @@ class Ends implements LogEnds {
     }
   }
 
-  async forget(isGone: (source: SourceName) => boolean): Promise<void> {
-    const gone = [...(await this.all()).keys()].filter(isGone);
-    for (const source of gone) {
+  async forget(isRemoved: (source: SourceName) => boolean): Promise<void> {
+    const removed = [...(await this.all()).keys()].filter(isRemoved);
+    for (const source of removed) {
       this.#known.delete(source);
       this.#unwritten.delete(source);
       // Nothing that can be read is no end.

@@ -10,7 +10,7 @@ import { type ScannedMessage, SourceHoles } from "./holes.ts";
 import { rangesOf, without } from "./ranges.ts";
 
 const source = sourceName({ workspace: "w", developer: "d", project: "p", upstream: "skaffold" });
-const moment = { seconds: 1n, nanos: 0 };
+const timestamp = { seconds: 1n, nanos: 0 };
 const dayMs = 86_400_000;
 
 /** Numbers events as record does, into a log that the test takes messages from. */
@@ -33,12 +33,13 @@ function scenario(textTtl?: number, from?: Cursor) {
     numbers,
     begin(session: string) {
       numbers.begin(session);
-      add([numbers.own(session, sessionStarted({ labels: {}, redact: "on" }), { observedAt: moment })]);
+      add([numbers.own(session, sessionStarted({ labels: {}, redact: "on" }), { observedAt: timestamp })]);
     },
-    fact: () => add(numbers.frame("v2", [{ kind: "build.started", summary: "" }], undefined, { observedAt: moment })),
-    text: () => add(numbers.frame("v2", [{ kind: "log.written", summary: "" }], undefined, { observedAt: moment })),
+    fact: () =>
+      add(numbers.frame("v2", [{ kind: "build.started", summary: "" }], undefined, { observedAt: timestamp })),
+    text: () => add(numbers.frame("v2", [{ kind: "log.written", summary: "" }], undefined, { observedAt: timestamp })),
     own: (session: string, fact: Parameters<typeof numbers.own>[1]) =>
-      add([numbers.own(session, fact, { observedAt: moment })]),
+      add([numbers.own(session, fact, { observedAt: timestamp })]),
   };
 }
 
@@ -56,8 +57,8 @@ function holesIn(log: readonly ScannedMessage[], { firstSeq = 1, nowMs = (): num
     ]);
 }
 
-const but = (log: readonly ScannedMessage[], ...gone: readonly number[]) =>
-  log.filter(({ seq }) => !gone.includes(seq));
+const but = (log: readonly ScannedMessage[], ...removed: readonly number[]) =>
+  log.filter(({ seq }) => !removed.includes(seq));
 
 /** The same events in fewer messages; each begins with one of these, and has the cursor of its last event. */
 function inBatches(log: readonly ScannedMessage[], ...firsts: readonly number[]): readonly ScannedMessage[] {
@@ -91,20 +92,20 @@ it.each<[string, readonly number[], unknown[]]>([
   ["a session's start", [5], [[4, 6, "tapedeck 2-2: 1"]]],
   ["over two sessions", [4, 5, 6], [[3, 7, "tapedeck 2-2: 1", "v2 1-1: 1", "others: 1"]]],
   ["at the end", [6, 7], [[5, undefined, "v2 1-2: 2"]]],
-])("a loss %s is found", (_, gone, holes) => {
+])("a loss %s is found", (_, removed, holes) => {
   const { log } = twoSessions();
-  expect(holesIn(but(log, ...gone), { end: log.at(-1) })).toEqual(holes);
+  expect(holesIn(but(log, ...removed), { end: log.at(-1) })).toEqual(holes);
 });
 
 it.each<[string, readonly number[], unknown[]]>([
   ["in the middle", [2], [[1, 4, "v2 1-2: 2"]]],
   ["over two sessions", [2, 4, 5], [[1, 6, "tapedeck 2-2: 1", "others: 3"]]],
   ["at the end", [6], [[5, undefined, "v2 1-2: 2"]]],
-])("a message with several events that is lost %s is found with all of them", (_, gone, holes) => {
+])("a message with several events that is lost %s is found with all of them", (_, removed, holes) => {
   const { log } = twoSessions();
   const batches = inBatches(log, 1, 2, 4, 5, 6);
   expect(holesIn(batches)).toEqual([]);
-  expect(holesIn(but(batches, ...gone), { end: log.at(-1) })).toEqual(holes);
+  expect(holesIn(but(batches, ...removed), { end: log.at(-1) })).toEqual(holes);
 });
 
 it("text that may have expired is counted in messages of several events", () => {

@@ -163,9 +163,9 @@ export class SourceHoles {
     if (earlier !== undefined && cursor.kept === undefined && this.#hasExpired) return jump;
     if (lifeS === 0) return unused;
     if (cursor.texts === undefined || (isOn && last?.cursor.texts === undefined)) return jump;
-    const textsGone = since("texts") - (carried?.expires ? (ownValue(carried.counts, channel) ?? 0) : 0);
+    const missingTexts = since("texts") - (carried?.expires ? (ownValue(carried.counts, channel) ?? 0) : 0);
     const mayHaveExpired = (last?.recordedAtMs ?? 0) + lifeS * 1_000 <= this.#options.nowMs() + skewMs;
-    return unused + (mayHaveExpired ? Math.max(0, textsGone) : 0);
+    return unused + (mayHaveExpired ? Math.max(0, missingTexts) : 0);
   }
 
   #learn(event: Event, seq: number): void {

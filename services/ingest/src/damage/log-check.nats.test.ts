@@ -78,9 +78,9 @@ const facts = (count: number) => Array.from({ length: count }, () => "build.star
 it("text that expires while the log is read is not lost", async () => {
   await using on = await harness(1);
   await on.reported("build.started", "log.written", "build.started");
-  const textIsGone = () =>
+  const textIsDropped = () =>
     until(async () => (await on.jsm.streams.info(streamName)).state.messages === 2, { message: "the text to go" });
-  expect(await on.checkWhile(textIsGone)).toMatchObject({ holes: [], messages: 2 });
+  expect(await on.checkWhile(textIsDropped)).toMatchObject({ holes: [], messages: 2 });
 });
 
 it("messages that are dropped on purpose while the log is read are not lost; those deleted otherwise are", async () => {

@@ -23,9 +23,9 @@ const ours = {
   },
 } as unknown as Store;
 
-type Given = Pick<LocalSourceOptions, "recorder"> & { readonly store: Store; readonly standby: boolean };
+type SourceFixture = Pick<LocalSourceOptions, "recorder"> & { readonly store: Store; readonly standby: boolean };
 
-async function startSource(address: string, folder: string, { standby, store, recorder }: Given) {
+async function startSource(address: string, folder: string, { standby, store, recorder }: SourceFixture) {
   const config: LocalSourceOptions["config"] = {
     developer: "alice",
     project: "shop",

@@ -82,7 +82,7 @@ export class PushResponses {
   /** Takes what the tap sends about a stream that was opened, until `closeStream`. */
   openStream(stream: string, take: (message: StreamMessage) => void): void {
     this.#streams.set(stream, take);
-    if (this.#ended !== undefined) take(tapIsGone(stream));
+    if (this.#ended !== undefined) take(tapClosed(stream));
   }
 
   closeStream(stream: string): void {
@@ -108,7 +108,7 @@ export class PushResponses {
   end(cause?: unknown): void {
     this.#ended ??= { cause };
     for (const [call, resolve] of this.#answers) resolve(failed(call, 14, "the tap went away before it answered"));
-    for (const [stream, take] of this.#streams) take(tapIsGone(stream));
+    for (const [stream, take] of this.#streams) take(tapClosed(stream));
     this.#changed.ring();
   }
 
@@ -132,6 +132,6 @@ function failed(call: string, code: number, message: string): ControlAnswer {
   return { call, code, message, response: Buffer.alloc(0) };
 }
 
-function tapIsGone(stream: string): StreamMessage {
+function tapClosed(stream: string): StreamMessage {
   return { stream, step: { $case: "end", value: { code: 14, message: "the tap went away" } } };
 }

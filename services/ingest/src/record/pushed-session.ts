@@ -42,7 +42,7 @@ export type SessionRecorderListener = {
   /** Called with each observation of a polled source; the result is called when everything that it reports is in the log. */
   readonly observation?: (channel: string, observation: Uint8Array, at: Timestamp) => () => void;
   /** Called with each list of a polled source that was heard. */
-  readonly heard?: (collection: string, at: Timestamp) => void;
+  readonly onSeen?: (collection: string, at: Timestamp) => void;
   /** Called with the upstream's answer about its state, recorded or not, once everything before it is in the log. */
   readonly observed?: (observed: Observed) => void;
 };

@@ -13,7 +13,7 @@ import { notReady } from "./push-errors.ts";
 import { PushResponses } from "./push-responses.ts";
 import type { RecorderOptions, Store } from "./recorder-options.ts";
 import { adoptStates, answerControl } from "./session/answer-calls.ts";
-import { HeardPublisher } from "./session/publish-heard.ts";
+import { LastSeenPublisher } from "./session/publish-last-seen.ts";
 import { observedPublisher } from "./session/publish-observed.ts";
 import { openSessionRecorder } from "./session/session-recorder.ts";
 import { takeAll } from "./take-all.ts";
@@ -44,8 +44,8 @@ export async function* recordPush(
   const committed = hello.first_index === 0n ? 0n : hello.first_index - 1n;
   const responses = new PushResponses(committed);
   const given = admitted.options.listener?.(source);
-  const heard = new HeardPublisher({ nats: admitted.store.nats, source, signal: live, onHeard: given?.heard });
-  await using session: Intake = await openIntake(admitted, { responses, heard, given }, live);
+  const lastSeen = new LastSeenPublisher({ nats: admitted.store.nats, source, signal: live, onSeen: given?.onSeen });
+  await using session: Intake = await openIntake(admitted, { responses, lastSeen, given }, live);
   push.intake = session;
   endWhenOver(responses, session, admitted, over.signal);
   // An import has no upstream that could be called.
@@ -54,7 +54,7 @@ export async function* recordPush(
   onRecording?.(source, "began");
   try {
     yield { body: { $case: "welcome", value: { source, committed } } };
-    void takeAll(iterator, session, responses, live, heard).then(
+    void takeAll(iterator, session, responses, live, lastSeen).then(
       () => responses.end(),
       (cause: unknown) => responses.end(cause),
     );
@@ -77,20 +77,20 @@ export async function* recordPush(
 /** What learns of recording. */
 type Reported = {
   readonly responses: PushResponses;
-  readonly heard: HeardPublisher;
+  readonly lastSeen: LastSeenPublisher;
   readonly given: ReturnType<NonNullable<AdmittedPush["options"]["listener"]>> | undefined;
 };
 
 async function openIntake(
   { options, store, source, normalizer, hello, memory, signal }: AdmittedPush,
-  { responses, heard, given }: Reported,
+  { responses, lastSeen, given }: Reported,
   live: AbortSignal,
 ): Promise<Intake> {
   const { log, frameBytes } = store;
   const identityKey = store.identityKey && keyOfSource(store.identityKey, source);
   const listener = {
     ...given,
-    observation: (channel: string, bytes: Uint8Array, at: Timestamp) => heard.read(channel, bytes, at),
+    observation: (channel: string, bytes: Uint8Array, at: Timestamp) => lastSeen.read(channel, bytes, at),
     observed: observedPublisher(store.nats),
     session: (id: string) => responses.sessionFound(id),
     committed: (index: bigint) => responses.committed(index),

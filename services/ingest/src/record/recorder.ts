@@ -18,7 +18,7 @@ import { releasing } from "./journal/lease.ts";
 import { LostRaceError } from "./journal/settle.ts";
 import { WriterClosedError } from "./journal/writer.ts";
 import { LostSources } from "./lost/lost-sources.ts";
-import { type Examined, examineUnheard, type LastHeard } from "./lost/unheard-source.ts";
+import { type Examined, examineSilent, type LastSeen } from "./lost/silent-source.ts";
 import { WorkspaceMovedError } from "./moves/move-marks.ts";
 import { assertRedacted, NewSources } from "./new-sources.ts";
 import { notReady, sourceTaken } from "./push-errors.ts";
@@ -52,7 +52,7 @@ export class Recorder implements AsyncDisposable {
     const { newSources, onRefused = () => {} } = options;
     this.#options = options;
     this.#newSources = newSources && new NewSources(newSources, onRefused);
-    this.#lost = new LostSources({ ...options, examine: (source, heard) => this.#examine(source, heard) });
+    this.#lost = new LostSources({ ...options, examine: (source, lastSeen) => this.#examine(source, lastSeen) });
   }
 
   get recording(): ReadonlyMap<SourceName, { readonly tap: string; readonly connected: boolean }> {
@@ -144,7 +144,7 @@ export class Recorder implements AsyncDisposable {
   }
 
   /** Undefined if the source is pushed. */
-  async #examine(source: SourceName, { since, elsewhere }: LastHeard): Promise<Examined | undefined> {
+  async #examine(source: SourceName, { since, elsewhere }: LastSeen): Promise<Examined | undefined> {
     const { normalizers, textTtl, lostAfterMs } = this.#options;
     const { upstream: name } = sourceParts(source);
     const normalizer = ownValue(normalizers, name);
@@ -160,7 +160,7 @@ export class Recorder implements AsyncDisposable {
       if (elsewhere) return { again: {} };
       const signal = AbortSignal.any([stop, this.#closing.signal, lease.lost]);
       const life = textTtl === undefined ? undefined : { textTtl, channels: channelNames(normalizer) };
-      return await examineUnheard({ log, source, since, lostAfterMs, life, signal });
+      return await examineSilent({ log, source, since, lostAfterMs, life, signal });
     } catch (cause) {
       if (stop.aborted) return undefined;
       // The shard that it moves to looks after it.

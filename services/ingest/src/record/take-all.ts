@@ -4,7 +4,7 @@ import { delay } from "@tapedeck/shared/sync/delay";
 import { msBetween, msOfTimestamp, timestampNow, timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import type { PushResponses } from "./push-responses.ts";
 import type { PushedSession } from "./pushed-session.ts";
-import type { HeardPublisher } from "./session/publish-heard.ts";
+import type { LastSeenPublisher } from "./session/publish-last-seen.ts";
 import { withinTime } from "./within-time.ts";
 
 /** A channel without an item for this long is silent. The time is longer while the tap is behind. */
@@ -12,7 +12,7 @@ const silenceMs = { live: 200, behind: 2_000 } as const;
 const behindMs = 2_000;
 
 /**
- * Takes what the tap pushes until its stream ends. Resolves when all of it is in the log. `heard` learns when messages
+ * Takes what the tap pushes until its stream ends. Resolves when all of it is in the log. `lastSeen` learns when messages
  * were sent and of other connections to the upstream.
  */
 export async function takeAll(
@@ -20,7 +20,7 @@ export async function takeAll(
   session: PushedSession,
   responses: PushResponses,
   signal: AbortSignal,
-  heard: Pick<HeardPublisher, "sent" | "connected">,
+  lastSeen: Pick<LastSeenPublisher, "sent" | "connected">,
 ): Promise<void> {
   let next = ask();
   let at = timestampNow();
@@ -39,7 +39,7 @@ export async function takeAll(
     if (body?.$case === "control_answer") responses.answered(body.value);
     else if (body?.$case === "stream") responses.streamed(body.value);
     else if (body?.$case === "items") {
-      if (body.value.items.some(({ what }) => what?.$case === "dialled")) heard.connected();
+      if (body.value.items.some(({ what }) => what?.$case === "dialled")) lastSeen.connected();
       at = body.value.items.at(-1)?.at ?? at;
       came = performance.now();
       await session.take(...body.value.items);
@@ -54,7 +54,7 @@ export async function takeAll(
   function ask() {
     const pending = iterator.next();
     const note = ({ done, value }: IteratorResult<PushRequest>) => {
-      if (done !== true && value.sent_at !== undefined) heard.sent(value.sent_at);
+      if (done !== true && value.sent_at !== undefined) lastSeen.sent(value.sent_at);
     };
     // A failure is handled where it is awaited, or no longer matters.
     pending.then(note).catch(() => {});

@@ -2,8 +2,8 @@ import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
 import type { ListRequest } from "@tapedeck/proto/tapedeck/v1/query";
 import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import { type RawBuilder, sql } from "kysely";
-import { momentOf } from "../db/moment.ts";
 import { text } from "../db/text.ts";
+import { storedTimestamp } from "../db/timestamp.ts";
 
 export type SqlCondition = RawBuilder<unknown>;
 
@@ -50,13 +50,13 @@ export function between(
   { from, to }: { readonly from?: Timestamp | undefined; readonly to?: Timestamp | undefined },
 ): (SqlCondition | undefined)[] {
   return [
-    from === undefined ? undefined : sql`${column} >= ${moment(from, "from")}::timestamptz`,
-    to === undefined ? undefined : sql`${column} < ${moment(to, "to")}::timestamptz`,
+    from === undefined ? undefined : sql`${column} >= ${timestampValue(from, "from")}::timestamptz`,
+    to === undefined ? undefined : sql`${column} < ${timestampValue(to, "to")}::timestamptz`,
   ];
 }
 
-function moment(timestamp: Timestamp, field: string): string {
-  const { at } = momentOf(timestamp);
+function timestampValue(timestamp: Timestamp, field: string): string {
+  const { at } = storedTimestamp(timestamp);
   if (at === null) throw invalidArgument(`${field} is not a time`, field);
   return at;
 }

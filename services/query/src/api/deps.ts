@@ -4,7 +4,7 @@ import type { Database } from "../db/database.ts";
 import type { ProjectedPosition } from "../projecting/progress.ts";
 import type { Folds } from "../views/states/fold.ts";
 import type { NewestStates } from "../views/states/newest-states.ts";
-import type { HeardSources } from "./heard-sources.ts";
+import type { LastSeenSources } from "./last-seen-sources.ts";
 
 /** The dependencies of the answers. */
 export type ApiDeps = {
@@ -16,7 +16,7 @@ export type ApiDeps = {
   /** The states that this process has written. Absent: it writes none. */
   readonly newest?: Pick<NewestStates, "of">;
   /** Absent: nobody reports when polled sources were heard. */
-  readonly heard?: Pick<HeardSources, "of">;
+  readonly lastSeen?: Pick<LastSeenSources, "of">;
 };
 
 /** See rebuild; `onProgress` receives the position that the new tables have reached, and how many events they got since the last one. */

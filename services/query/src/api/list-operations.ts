@@ -4,10 +4,10 @@ import { beyondAll, earlierOf, justBefore, logStart, type Offset } from "@tapede
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { sql } from "kysely";
 import type { Tx } from "../db/database.ts";
-import { timestampOf } from "../db/moment.ts";
 import { readConsistently } from "../db/read.ts";
 import type { OperationRow } from "../db/schema.ts";
 import { key, text } from "../db/text.ts";
+import { timestampOf } from "../db/timestamp.ts";
 import { allOf, anyOf, between, ofSource, type SqlCondition } from "./conditions.ts";
 import type { ApiDeps } from "./deps.ts";
 import { cut, type PageBounds, pageOf } from "./page.ts";

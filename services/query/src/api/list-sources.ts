@@ -3,19 +3,19 @@ import type { ListRequest } from "@tapedeck/proto/tapedeck/v1/query";
 import type { Offset } from "@tapedeck/shared/log/offset";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { sql } from "kysely";
-import { timestampOf } from "../db/moment.ts";
 import { readConsistently } from "../db/read.ts";
 import type { SourceRow } from "../db/schema.ts";
+import { timestampOf } from "../db/timestamp.ts";
 import { allOf, ofSource, type SqlCondition } from "./conditions.ts";
 import type { ApiDeps } from "./deps.ts";
-import type { SourceHeard } from "./heard-sources.ts";
+import type { SourceLastSeen } from "./last-seen-sources.ts";
 import { openGaps } from "./open-gaps.ts";
 import { cut, pageOf } from "./page.ts";
 import { notProjected, reachAt, reachMinimum } from "./reach.ts";
 import { sourceAt } from "./source-at.ts";
 import { currentSession } from "./state/current-session.ts";
 
-type Row = SourceRow & {
+type ListedSource = SourceRow & {
   readonly current_session: string | null;
   readonly gaps: number;
   readonly lag_ms: number | null;
@@ -45,7 +45,7 @@ export async function listSources(deps: ApiDeps, request: ListRequest): Promise<
     const listed = cut(rows, page, (row) => row.first_position);
     return {
       items: listed.rows.map((row) => {
-        const heard = at === undefined && row.status === "recording" ? deps.heard?.of(row.source) : undefined;
+        const lastSeen = at === undefined && row.status === "recording" ? deps.lastSeen?.of(row.source) : undefined;
         return {
           source: row.source,
           workspace: row.workspace,
@@ -61,9 +61,10 @@ export async function listSources(deps: ApiDeps, request: ListRequest): Promise<
           first_position: formatPosition({ epoch, offset: row.first_position }),
           address: row.address,
           gaps: row.gaps,
-          not_heard_since: timestampOf(row.status === "lost" ? row.not_heard_since : null, 0) ?? heard?.notHeardSince,
-          lag_ms: ageOf(row, heard, at),
-          heard_at: { ...heard?.heardAt },
+          not_heard_since:
+            timestampOf(row.status === "lost" ? row.not_heard_since : null, 0) ?? lastSeen?.notHeardSince,
+          lag_ms: ageOf(row, lastSeen, at),
+          heard_at: { ...lastSeen?.heardAt },
           clock_offset_ms: clockOffsetOf(row),
         };
       }),
@@ -74,25 +75,25 @@ export async function listSources(deps: ApiDeps, request: ListRequest): Promise<
 }
 
 /** Undefined where the clocks agree, and for what was imported long after it happened. */
-function clockOffsetOf({ status, clock_offset_ms: ms }: Row): bigint | undefined {
+function clockOffsetOf({ status, clock_offset_ms: ms }: ListedSource): bigint | undefined {
   if (status !== "recording" || ms === null || ms === undefined || Math.abs(ms) <= clockToleranceMs) return undefined;
   return BigInt(Math.round(ms));
 }
 
 /** Age of what is known of the source now, or how late its last event up to `at` was recorded, in ms. */
 function ageOf(
-  { status, not_heard_since, lag_ms }: Row,
-  heard: SourceHeard | undefined,
+  { status, not_heard_since, lag_ms }: ListedSource,
+  lastSeen: SourceLastSeen | undefined,
   at: Offset | undefined,
 ): bigint | undefined {
-  if (heard !== undefined) return BigInt(heard.ageMs);
+  if (lastSeen !== undefined) return BigInt(lastSeen.ageMs);
   if (at === undefined && status === "lost" && not_heard_since !== null)
     return BigInt(Math.max(0, Date.now() - Date.parse(not_heard_since)));
   return lag_ms === null ? undefined : BigInt(lag_ms);
 }
 
 function now(conditions: readonly (SqlCondition | undefined)[], limit: number, checkpoint: Offset) {
-  return sql<Row>`
+  return sql<ListedSource>`
     select t.*, ${currentSession(sql`t.source`, checkpoint)} as current_session, (t.gaps + coalesce(lost.gaps, 0))::int as gaps,
       ${lagMs} as lag_ms, clock.offset_ms as clock_offset_ms
     from sources t
@@ -108,7 +109,7 @@ function now(conditions: readonly (SqlCondition | undefined)[], limit: number, c
  * text and mirrors have none.
  */
 function then(conditions: readonly (SqlCondition | undefined)[], limit: number, at: Offset) {
-  return sql<Row>`
+  return sql<ListedSource>`
     select t.*, ${currentSession(sql`t.source`, at)} as current_session,
       greatest(0, coalesce(lost.gaps, 0))::int as gaps, stood.status, stood.not_heard_since,
       last.position as last_position, last.occurred_at as last_event_at, last.occurred_ns as last_event_ns,

@@ -113,12 +113,12 @@ const timestamptz = 1184;
 /** Positions fit a number; timestamps keep their microseconds as text (see Schema). */
 const getTypeParser: typeof pg.types.getTypeParser = (oid: number, format?: "text" | "binary") => {
   if (format !== "binary" && oid === int8) return Number;
-  if (format !== "binary" && oid === timestamptz) return momentText;
+  if (format !== "binary" && oid === timestamptz) return timestampText;
   return pg.types.getTypeParser(oid, format as "text");
 };
 
 /** "2026-11-20 17:14:18.12+00" → "2026-11-20T17:14:18.120000Z". */
-function momentText(text: string): string {
+function timestampText(text: string): string {
   const [day = "", time = ""] = text.split(" ");
   const [clock = "", fraction = ""] = time.replace("+00", "").split(".");
   return `${day}T${clock}.${fraction.padEnd(6, "0")}Z`;

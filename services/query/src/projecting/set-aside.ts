@@ -4,11 +4,11 @@ import type { SourceName } from "@tapedeck/shared/source";
 import { sourceParts } from "@tapedeck/shared/source";
 import { type Kysely, sql } from "kysely";
 import type { Tx } from "../db/database.ts";
-import { momentOfDate } from "../db/moment.ts";
 import { StatementError } from "../db/pipeline.ts";
 import type { RowOf, Schema } from "../db/schema.ts";
 import { insert, table } from "../db/table.ts";
 import { key, longText } from "../db/text.ts";
+import { textOfDate } from "../db/timestamp.ts";
 
 /*
  * An event that the tables can't take must stop neither the events after it nor other workspaces. It is set aside: it stays
@@ -95,8 +95,8 @@ function rowOf({ recorded, error }: RefusedEvent): RowOf<"set_aside_events"> {
     kind: key(event.kind),
     error_code: key(codeOf(error)),
     error: longText(error instanceof Error ? error.message : String(error)),
-    recorded_at: momentOfDate(recordedAt),
-    set_aside_at: momentOfDate(new Date()),
+    recorded_at: textOfDate(recordedAt),
+    set_aside_at: textOfDate(new Date()),
   };
 }
 

@@ -24,9 +24,9 @@ export function spawnQuery({ config }: Stage): { readonly process: ChildProcess;
     process: child,
     async kill() {
       if (child.exitCode !== null || child.signalCode !== null) return;
-      const gone = once(child, "exit");
+      const exited = once(child, "exit");
       child.kill("SIGKILL");
-      await gone;
+      await exited;
     },
   };
 }

@@ -29,16 +29,16 @@ export function scenario(source: SourceName = shop) {
     const key = channel === "tapedeck" ? source : session;
     const ordinal = (ordinals.get(`${key}.${channel}`) ?? 0) + 1;
     ordinals.set(`${key}.${channel}`, ordinal);
-    const moment = timestamp(startedAt + at);
+    const occurredAt = timestamp(startedAt + at);
     const event = Event.fromPartial({
       id: `${key}.${channel}.${ordinal}`,
       source,
       channel,
       ordinal: BigInt(ordinal),
       frame_ordinal: BigInt(ordinal),
-      occurred_at: moment,
+      occurred_at: occurredAt,
       time_source: channel === "tapedeck" ? TimeSource.TIME_SOURCE_OBSERVED : TimeSource.TIME_SOURCE_UPSTREAM,
-      observed_at: moment,
+      observed_at: occurredAt,
       summary: fields.kind,
       ...fields,
     });

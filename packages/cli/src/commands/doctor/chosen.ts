@@ -3,7 +3,7 @@ import { largestPage } from "@tapedeck/shared/largest-page";
 import { version } from "@tapedeck/shared/version";
 import { apiAt } from "../../api/api.ts";
 import { setAsideLines } from "../../api/set-aside.ts";
-import { type About, askAbout } from "../../context/about.ts";
+import { askAbout, type ServerInfo } from "../../context/about.ts";
 import { durationText } from "../../display/durations.ts";
 import { type HttpBase, httpBase } from "../../gateway-address.ts";
 import { type GrpcTarget, grpcTarget } from "../../grpc-target.ts";
@@ -61,7 +61,7 @@ async function sourceClockFindings(url: string | undefined): Promise<readonly Fi
   );
 }
 
-async function grpcFinding({ address }: GrpcTarget, { grpcPort }: About): Promise<Finding> {
+async function grpcFinding({ address }: GrpcTarget, { grpcPort }: ServerInfo): Promise<Finding> {
   if (await connectTo(address)) return ok("gRPC", `listens at ${address}`);
   const other = address.endsWith(`:${grpcPort}`)
     ? "check for a firewall in between"
@@ -79,7 +79,7 @@ export function versionFinding(theirs: string, ours = version): Finding {
   return isNear ? ok("version", text) : warn("version", text, "use the same version on both sides");
 }
 
-export function tokenFinding({ auth, token }: Pick<About, "auth" | "token">): Finding {
+export function tokenFinding({ auth, token }: Pick<ServerInfo, "auth" | "token">): Finding {
   if (auth === "none") return ok("token", "not required");
   if (token === undefined)
     return fail("token", "the server requires one, and none is set", "run `tapedeck login`, or set TAPEDECK_TOKEN");

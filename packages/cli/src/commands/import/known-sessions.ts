@@ -48,7 +48,7 @@ export async function knownSessions(api: ApiClient, source: string) {
 
 function smallest(frames: readonly ImportedFrame[]): ImportedFrame | undefined {
   return frames.reduce<ImportedFrame | undefined>(
-    (least, frame) => (least === undefined || compareTimestamps(frame.moment, least.moment) < 0 ? frame : least),
+    (least, frame) => (least === undefined || compareTimestamps(frame.timestamp, least.timestamp) < 0 ? frame : least),
     undefined,
   );
 }

@@ -24,7 +24,7 @@ function processes(count: number, frames: number): ImportedProcess[] {
     frames: Array.from({ length: frames }, (_, index) => ({
       channel: "v1" as const,
       bytes: Buffer.from(`process ${nth}, frame ${index}`),
-      moment: { seconds: BigInt(1_000 * nth + index), nanos: 0 },
+      timestamp: { seconds: BigInt(1_000 * nth + index), nanos: 0 },
     })),
   }));
 }

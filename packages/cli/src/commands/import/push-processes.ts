@@ -78,13 +78,13 @@ export async function pushProcesses(processes: readonly ImportedProcess[], optio
 
 function append(spill: Spill, { frames }: ImportedProcess, file: string): void {
   const connection = ulid();
-  const first = frames[0]?.moment;
-  const last = frames.at(-1)?.moment;
+  const first = frames[0]?.timestamp;
+  const last = frames.at(-1)?.timestamp;
   const channels = [...new Set(frames.map(({ channel }) => channel))];
   spill.append({ connection, at: first, what: { $case: "dialled", value: { address: `file:${file}`, channels } } });
-  for (const { channel, bytes, moment } of frames) {
+  for (const { channel, bytes, timestamp } of frames) {
     const value = { channel, bytes: Buffer.from(bytes), more: false };
-    spill.append({ connection, at: moment, what: { $case: "frame", value } });
+    spill.append({ connection, at: timestamp, what: { $case: "frame", value } });
   }
   const closed = { reason: "the end of the file", process_ended: true };
   spill.append({ connection, at: last, what: { $case: "closed", value: closed } });

@@ -40,7 +40,7 @@ export type Pushed = {
 };
 
 /** The import is given up after so long without progress; sooner if no recorder ever accepted it. */
-const timeoutMs = { unheard: 10_000, begun: 60_000 } as const;
+const timeoutMs = { silent: 10_000, begun: 60_000 } as const;
 /** Events travel together up to this, and larger ones in pieces of it. */
 const itemBytes = 128 * 1024;
 const progressEvery = 100;
@@ -70,7 +70,7 @@ export async function pushSession(options: ToPush): Promise<Pushed> {
       const { code, details } = error as ServiceError;
       if (typeof code !== "number") throw error;
       if (!passing.has(code)) throw new CommandError(`not imported: ${details}`);
-      if (Date.now() - progressAt > (source === "" ? timeoutMs.unheard : timeoutMs.begun))
+      if (Date.now() - progressAt > (source === "" ? timeoutMs.silent : timeoutMs.begun))
         throw nobodyTakes(details, target.name);
       await delay(waits.next(), new AbortController().signal);
     }

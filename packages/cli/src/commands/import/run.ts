@@ -99,6 +99,6 @@ async function read(files: readonly string[]): Promise<ImportedLogs> {
 }
 
 function timeText({ frames }: ImportedProcess): string {
-  const seconds = Number(frames[0]?.moment.seconds ?? 0n);
+  const seconds = Number(frames[0]?.timestamp.seconds ?? 0n);
   return new Date(seconds * 1_000).toISOString().replace("T", " ").slice(0, 19);
 }

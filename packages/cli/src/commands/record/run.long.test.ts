@@ -6,8 +6,8 @@ import { lines, users } from "./testing/users.ts";
 const user = users();
 
 test.concurrent("the recording that an earlier command left is in nobody's way while another tap has its source", async () => {
-  const { port, address, ...gone } = await startRecorder({ port: await ownPort() });
-  await gone[Symbol.asyncDispose]();
+  const { port, address, ...stopped } = await startRecorder({ port: await ownPort() });
+  await stopped[Symbol.asyncDispose]();
   const { run, waiting } = user(address);
   expect(await run("alice").ended).toBe(0);
   await using recorder = await startRecorder({ port, taken: ["shop"] });
@@ -21,8 +21,8 @@ test.concurrent("the recording that an earlier command left is in nobody's way w
 });
 
 test.concurrent("`record --waiting` takes what waits, for the same address or for one that is no more", async () => {
-  const { port, address, ...gone } = await startRecorder({ port: await ownPort() });
-  await gone[Symbol.asyncDispose]();
+  const { port, address, ...stopped } = await startRecorder({ port: await ownPort() });
+  await stopped[Symbol.asyncDispose]();
   const { run, cli, waiting } = user(address);
   expect(await run("alice").ended).toBe(0);
   await using elsewhere = await startRecorder();

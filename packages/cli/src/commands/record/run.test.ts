@@ -47,8 +47,8 @@ test.concurrent("records what runs already, waits for it, goes on with the next 
 });
 
 test.concurrent("items that were not taken wait, and the same command takes them up as the same tap", async () => {
-  const { port, address, ...gone } = await startRecorder({ port: await ownPort() });
-  await gone[Symbol.asyncDispose]();
+  const { port, address, ...stopped } = await startRecorder({ port: await ownPort() });
+  await stopped[Symbol.asyncDispose]();
   const { record, waiting } = user(address);
   await using fake = await startFakeSkaffold({ recording });
   await using before = record(fake.address);
@@ -88,8 +88,8 @@ test.concurrent("takes another name where the source is taken, and the token's d
 });
 
 test.concurrent("items that `run` left go to the Tapedeck that they were meant for, in order, with the next `run`", async () => {
-  const { port, address, ...gone } = await startRecorder({ port: await ownPort() });
-  await gone[Symbol.asyncDispose]();
+  const { port, address, ...stopped } = await startRecorder({ port: await ownPort() });
+  await stopped[Symbol.asyncDispose]();
   const { run, waiting } = user(address);
   const [alices] = [await run("alice").ended, ...waiting()].slice(1);
   expect(await run("bob").ended).toBe(0);
@@ -110,8 +110,8 @@ test.concurrent("items that `run` left go to the Tapedeck that they were meant f
 });
 
 test.concurrent("`record --waiting` takes what waits for an address that is no more", async () => {
-  const { address, ...gone } = await startRecorder({ port: await ownPort() });
-  await gone[Symbol.asyncDispose]();
+  const { address, ...stopped } = await startRecorder({ port: await ownPort() });
+  await stopped[Symbol.asyncDispose]();
   const { run, cli, waiting } = user(address);
   expect(await run("alice").ended).toBe(0);
   await using elsewhere = await startRecorder();

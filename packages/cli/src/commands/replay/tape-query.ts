@@ -22,9 +22,9 @@ class TapeQuery implements QueryClient {
     this.#state = new FoldedTape(tape);
   }
 
-  async readState({ collection = "", at: moment = "" }: Parameters<QueryClient["readState"]>[0]) {
+  async readState({ collection = "", at: position = "" }: Parameters<QueryClient["readState"]>[0]) {
     const { source, session, events } = this.#tape;
-    const count = await this.#countAt(moment);
+    const count = await this.#countAt(position);
     const items = stateItems(skaffoldFold, collection.replace(/^skaffold\./, ""), this.#state.at(count));
     if (items === undefined) return onlySkaffold();
     const session_ended = events.slice(0, count).some(({ event: { kind } }) => ends.includes(kind));

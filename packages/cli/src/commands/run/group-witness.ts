@@ -19,7 +19,7 @@ export class GroupWitness {
   /** To be called at each signal that comes to us. */
   async saw(signal: NodeJS.Signals): Promise<boolean> {
     const cat = this.#cat;
-    cat.heard.abort();
+    cat.signalled.abort();
     if (!(await cat.started)) return isatty(0) && signal !== "SIGTERM";
     if (await cat.isAlive(timeoutMs)) return false;
     if (this.#cat === cat) this.#cat = new Cat();
@@ -33,7 +33,7 @@ export class GroupWitness {
   async settled(): Promise<void> {
     const cat = this.#cat;
     if (!(await cat.started) || (await cat.isAlive(arrivalMs))) return;
-    await delay(arrivalMs, cat.heard.signal);
+    await delay(arrivalMs, cat.signalled.signal);
   }
 
   leave(): void {
@@ -44,10 +44,10 @@ export class GroupWitness {
 class Cat {
   // Ends with us, whatever becomes of us: its input closes then.
   readonly #child = spawn("cat", [], { stdio: ["pipe", "pipe", "ignore"] });
-  readonly #gone = new AbortController();
+  readonly #closed = new AbortController();
   readonly #answers = this.#child.stdout as Socket;
   /** A signal has come to us in its time. */
-  readonly heard = new AbortController();
+  readonly signalled = new AbortController();
   /** False: there is no `cat`. */
   readonly started: Promise<boolean>;
 
@@ -56,7 +56,7 @@ class Cat {
     this.#child.unref();
     this.#answers.resume();
     this.#answers.unref();
-    this.#child.once("exit", () => this.#gone.abort());
+    this.#child.once("exit", () => this.#closed.abort());
     this.started = new Promise((resolve) => {
       this.#child.once("spawn", () => resolve(true));
       this.#child.once("error", () => resolve(false));
@@ -68,8 +68,8 @@ class Cat {
     const answered = new AbortController();
     this.#answers.once("data", () => answered.abort());
     this.#child.stdin.write("alive?\n");
-    await delay(boundMs, AbortSignal.any([this.#gone.signal, answered.signal]));
-    return !this.#gone.signal.aborted;
+    await delay(boundMs, AbortSignal.any([this.#closed.signal, answered.signal]));
+    return !this.#closed.signal.aborted;
   }
 
   end(): void {

@@ -42,7 +42,7 @@ export type RecordCommand = {
   readonly endsInside?: boolean | undefined;
   readonly exited: Promise<CommandExit>;
   /** Why the address is undefined, for people. */
-  readonly unheard?: string | undefined;
+  readonly notFound?: string | undefined;
   /** One line for people, while the command has the terminal. */
   readonly warn: (line: string) => void;
 };
@@ -163,8 +163,8 @@ const unreachable: NonNullable<Parameters<typeof pushSource>[0]["control"]> = as
 });
 
 /** Why nothing of the upstream was seen; undefined if something was. */
-function missedBy({ upstream, address, endsInside, unheard }: RecordCommand, seen: Connections): string | undefined {
-  if (address === undefined) return unheard ?? "its server was not found";
+function missedBy({ upstream, address, endsInside, notFound }: RecordCommand, seen: Connections): string | undefined {
+  if (address === undefined) return notFound ?? "its server was not found";
   // Its server was there when it was found.
   if (endsInside && !seen.wasOpen) return `its server exited before it could be reached (${address})`;
   return upstream === "vagrant" && !seen.sawJob ? "its server exited before its jobs could be read" : undefined;

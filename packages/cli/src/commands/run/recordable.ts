@@ -58,7 +58,7 @@ export type Recordable = {
   /** The file to which the upstream writes all its events at its end: it has what the streams missed. */
   readonly eventLog?: EventLog;
   /** Message for a command that ended without an address; undefined: no message. */
-  readonly unheard?: string;
+  readonly notFound?: string;
 };
 
 export type RecordableCommand = {

@@ -112,7 +112,7 @@ async function record(
     const address = await recordable.address({ pid, ended: ended.signal });
     const { upstream, settings, isUpstream, endsInside } = recordable;
     if (address === undefined && !isUpstream) {
-      if (recordable.unheard !== undefined) unrecorded(recordable.unheard);
+      if (recordable.notFound !== undefined) unrecorded(recordable.notFound);
       return undefined;
     }
     const { recordCommand } = await loading;
@@ -122,7 +122,7 @@ async function record(
       command,
       started,
       address,
-      unheard: recordable.unheard,
+      notFound: recordable.notFound,
       settings,
       plan,
       sessions: sessionLines(options.url, env, warn),

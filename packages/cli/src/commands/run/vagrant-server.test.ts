@@ -47,14 +47,14 @@ describe("Vagrant's server", () => {
     late.close();
     await once(late, "close");
     await using _ = await startFakeVagrant({ port });
-    expect(await found).toEqual({ address: `127.0.0.1:${port}`, gone: [] });
+    expect(await found).toEqual({ address: `127.0.0.1:${port}`, unreachable: [] });
   });
 
   it("is none once the command is over", async () => {
     const ended = new AbortController();
     const none = firstServer(() => {}, ended.signal);
     ended.abort();
-    expect(await none).toEqual({ address: undefined, gone: [] });
+    expect(await none).toEqual({ address: undefined, unreachable: [] });
   });
 
   it("may be gone before it could be reached, which is said of nobody who was there", async () => {
@@ -75,15 +75,15 @@ describe("Vagrant's server", () => {
     mute.close();
     web.close();
     ended.abort();
-    const { gone } = await found;
-    expect(gone).toContain("127.0.0.1:1");
-    expect(gone).not.toContain(there[0]);
+    const { unreachable } = await found;
+    expect(unreachable).toContain("127.0.0.1:1");
+    expect(unreachable).not.toContain(there[0]);
   });
 
   it("that was seen only before the command was over is gone", async () => {
     expect(await firstServer((report) => report("127.0.0.1:1"), AbortSignal.abort())).toEqual({
       address: undefined,
-      gone: ["127.0.0.1:1"],
+      unreachable: ["127.0.0.1:1"],
     });
   });
 });

@@ -9,7 +9,7 @@ export type FoundServer = {
   /** The address of the first Vagrant server that answered; undefined: none did before the command had ended. */
   readonly address: string | undefined;
   /** Addresses of processes that exited before they could be asked. */
-  readonly gone: readonly string[];
+  readonly unreachable: readonly string[];
 };
 
 export async function firstServer(findAddresses: AddressSource, ended: AbortSignal): Promise<FoundServer> {
@@ -28,7 +28,7 @@ export async function firstServer(findAddresses: AddressSource, ended: AbortSign
   }, signal);
   const address = await found.promise;
   over.abort();
-  return { address, gone: [...unknown] };
+  return { address, unreachable: [...unknown] };
 }
 
 const probeMs = 5_000;

@@ -46,8 +46,8 @@ export const vagrant: RecordableCommand = {
         ...recordable,
         env: {},
         address: ({ pid, ended }) => server.find(watch(pid), ended),
-        get unheard() {
-          return server.unheard();
+        get notFound() {
+          return server.notFound();
         },
       };
     }
@@ -66,8 +66,8 @@ export const vagrant: RecordableCommand = {
       env: isLogged ? {} : { VAGRANT_LOG_LEVEL: "info" },
       stderr: logFilter({ shown: logLevel, onAddress: addresses.report }),
       address: ({ ended }) => server.find(addresses.findAddresses, ended),
-      get unheard() {
-        return server.unheard();
+      get notFound() {
+        return server.notFound();
       },
     };
   },
@@ -75,7 +75,7 @@ export const vagrant: RecordableCommand = {
 
 /** Finds a command's server; `what` for people: what exited before it could be reached. */
 function finding(what: string) {
-  let gone: readonly string[] = [];
+  let unreachable: readonly string[] = [];
   return {
     async find(findAddresses: AddressSource, ended: AbortSignal): Promise<string | undefined> {
       // A command can be over before all is loaded that can ask its server: it is seen at least.
@@ -86,14 +86,14 @@ function finding(what: string) {
       const { firstServer } = await import("./vagrant-server.ts");
       const server = await firstServer(addresses.findAddresses, ended);
       found.abort();
-      gone = server.gone;
+      unreachable = server.unreachable;
       return server.address;
     },
     /** Why no server was found. */
-    unheard: () =>
-      gone.length === 0
+    notFound: () =>
+      unreachable.length === 0
         ? "no Vagrant server was found: only the server of vagrant-go can be recorded"
-        : `${what} exited before it could be reached (${gone.join(", ")})`,
+        : `${what} exited before it could be reached (${unreachable.join(", ")})`,
   };
 }
 

@@ -3,7 +3,7 @@ import { stripVTControlCharacters } from "node:util";
 import { expect, it } from "vitest";
 import { type RktStateJson, rktText } from "./rkt.ts";
 
-type Row = {
+type RecordedRow = {
   readonly at: string;
   readonly rpc?: string;
   readonly tag?: string;
@@ -11,10 +11,15 @@ type Row = {
 };
 
 /** What the real one answered, as JSON: that of the API is the same. */
-function recorded(recording: string, is: (row: Row) => boolean): { answer: Partial<RktStateJson>; now: number } {
+function recorded(
+  recording: string,
+  is: (row: RecordedRow) => boolean,
+): { answer: Partial<RktStateJson>; now: number } {
   const file = new URL(`../../../../fakes/recordings/rkt/${recording}/timeline.jsonl`, import.meta.url);
   const rows = readFileSync(file, "utf8").trim().split("\n");
-  const found = rows.map((line) => JSON.parse(line) as Row).find((row) => row.response !== undefined && is(row));
+  const found = rows
+    .map((line) => JSON.parse(line) as RecordedRow)
+    .find((row) => row.response !== undefined && is(row));
   return { answer: found?.response ?? expect.fail("no such row"), now: Date.parse(found?.at ?? "") };
 }
 

@@ -48,9 +48,9 @@ export async function state({ url, json, source, session, at }: StateOptions): P
   const ended = answer.sessionEnded ? ", ended" : "";
   print(`${coloured("bold", shortSource(answer.source))}  ${session_}${ended}`);
   print(coloured("dim", `as of ${answer.position}`));
-  if (answer.notHeardSince !== null) print(coloured("red", notHeardText(answer.notHeardSince)));
-  const heard = heardText(answer.heardAt);
-  if (heard !== "") print(coloured("dim", heard));
+  if (answer.notHeardSince !== null) print(coloured("red", silentSinceText(answer.notHeardSince)));
+  const lastSeen = lastSeenText(answer.heardAt);
+  if (lastSeen !== "") print(coloured("dim", lastSeen));
   const text = await stateText(answer, session, api);
   if (text !== "") print(text);
 }
@@ -67,12 +67,12 @@ async function stateText(answer: StateAnswer, session: string | undefined, api: 
 }
 
 /** What follows is what was known then. */
-export function notHeardText(since: string, now = Date.now()): string {
+export function silentSinceText(since: string, now = Date.now()): string {
   return `not heard since ${since.replace(/\.\d+/, "")} (${agoText(since, now)})`;
 }
 
 /** When each collection of a polled source was heard last; empty for another source. */
-export function heardText(heardAt: Readonly<Record<string, string>>, now = Date.now()): string {
+export function lastSeenText(heardAt: Readonly<Record<string, string>>, now = Date.now()): string {
   const parts = Object.entries(heardAt).map(([name, at]) => `${name} ${agoText(at, now)}`);
   return parts.length === 0 ? "" : `heard: ${parts.join(", ")}`;
 }

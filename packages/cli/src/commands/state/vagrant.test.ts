@@ -3,13 +3,13 @@ import { stripVTControlCharacters } from "node:util";
 import { expect, it } from "vitest";
 import { type RecordedVagrantCommand, type VagrantStateJson, vagrantText } from "./vagrant.ts";
 
-type Row = { readonly n: number; readonly rpc?: string; readonly message?: Readonly<Record<string, unknown>> };
+type RecordedRow = { readonly n: number; readonly rpc?: string; readonly message?: Readonly<Record<string, unknown>> };
 
 const file = new URL("../../../../fakes/recordings/vagrant/samples/up.jsonl", import.meta.url);
 const rows = readFileSync(file, "utf8")
   .trim()
   .split("\n")
-  .map((line) => JSON.parse(line) as Row);
+  .map((line) => JSON.parse(line) as RecordedRow);
 
 /** What the real one answered up to a row, as JSON: that of the API is the same. */
 function stateAt(n: number): VagrantStateJson {

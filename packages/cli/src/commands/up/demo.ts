@@ -144,7 +144,7 @@ async function startActor(actor: Actor, nth: number, signal: AbortSignal): Promi
 
   async function stay(): Promise<void> {
     for (let life = lifeMs + nth * between; !signal.aborted; life = lifeMs) {
-      await delay(life, AbortSignal.any([signal, current.gone]));
+      await delay(life, AbortSignal.any([signal, current.exited]));
       await current.stop();
       if (signal.aborted) return;
       await delay(2_000, signal);
@@ -168,7 +168,7 @@ async function startActor(actor: Actor, nth: number, signal: AbortSignal): Promi
 
 type Fake = {
   readonly port: number;
-  readonly gone: AbortSignal;
+  readonly exited: AbortSignal;
   readonly send: (message: string) => void;
   readonly stop: () => Promise<void>;
 };
@@ -177,19 +177,19 @@ async function startFake({ upstream, recording, speed, fakeArgs }: Actor, port: 
   const main = programPath(`fakes/${upstream}`);
   const args = [main, "--recording", recordingPath(upstream, recording), "--speed", String(speed), ...fakeArgs(port)];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "ignore", "ipc"], detached: true });
-  const gone = new AbortController();
-  child.once("exit", () => gone.abort());
-  child.once("error", () => gone.abort());
+  const exited = new AbortController();
+  child.once("exit", () => exited.abort());
+  child.once("error", () => exited.abort());
   return {
     port: await portOf(child),
-    gone: gone.signal,
+    exited: exited.signal,
     send: (message) => {
       if (child.connected) child.send(message);
     },
     stop: async () => {
-      if (gone.signal.aborted) return;
+      if (exited.signal.aborted) return;
       child.kill("SIGTERM");
-      await delay(5_000, gone.signal);
+      await delay(5_000, exited.signal);
       child.kill("SIGKILL");
     },
   };

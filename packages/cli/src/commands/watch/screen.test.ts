@@ -1,5 +1,5 @@
 import { stripVTControlCharacters } from "node:util";
-import type { Row } from "@tapedeck/client/lanes/now";
+import type { Lane } from "@tapedeck/client/lanes/now";
 import type { Loop, Step } from "@tapedeck/client/lanes/step";
 import { expect, test } from "vitest";
 import { changesOf, screenOf } from "./screen.ts";
@@ -29,7 +29,7 @@ const loop = (of: Partial<Loop>): Loop => ({
   ...of,
 });
 const good = loop({ startedAt: at - 60_000, endedAt: at - 58_000, outcome: "succeeded" });
-const row = (source: string, loops: readonly Loop[], of: Partial<Row> = {}): [string, Row] => [
+const row = (source: string, loops: readonly Loop[], of: Partial<Lane> = {}): [string, Lane] => [
   source,
   {
     source,

@@ -1,7 +1,7 @@
 import { stripVTControlCharacters, styleText } from "node:util";
 import { plural } from "@tapedeck/client/lanes/format";
 import { barOf, type Headline, headlineOf } from "@tapedeck/client/lanes/headline";
-import { currentLoop, type Group, groupOf, groups, type Now, type Row } from "@tapedeck/client/lanes/now";
+import { currentLoop, type Group, groupOf, groups, type Lane, type Now } from "@tapedeck/client/lanes/now";
 import type { Loop } from "@tapedeck/client/lanes/step";
 import cliTruncate from "cli-truncate";
 import { plainLine } from "../../display/plain-line.ts";
@@ -49,12 +49,12 @@ export function screenOf(now: Now, canvas: Canvas): readonly string[] {
   return [...kept, styleText("dim", cliTruncate(hidden, canvas.columns))];
 }
 
-function summary(byGroup: ReadonlyMap<Group, readonly Row[]>): string {
+function summary(byGroup: ReadonlyMap<Group, readonly Lane[]>): string {
   const counts = [...byGroup].flatMap(([group, { length }]) => (length === 0 ? [] : [`${length} ${group}`]));
   return counts.join(" · ");
 }
 
-function rowLines(row: Row, width: number, { columns, at }: Canvas): readonly string[] {
+function rowLines(row: Lane, width: number, { columns, at }: Canvas): readonly string[] {
   const headline = headlineOf(row, at);
   const { text: sign, colour } = signs[headline.sign];
   const name = plainLine(spokenSource(row.source)).padEnd(width);
@@ -77,7 +77,7 @@ function strip(loops: readonly Loop[]): string {
 }
 
 /** The loop to scale of its own usual time, which is a tick. */
-function bar(row: Row, loop: Loop, at: number): string {
+function bar(row: Lane, loop: Loop, at: number): string {
   const { pieces, usual } = barOf(row, loop, at);
   const cells: string[] = new Array(barColumns).fill("·");
   for (const { left, width, step } of pieces) {

@@ -186,9 +186,9 @@ describe("a target", () => {
     const before = it.target({ name: `web${PhysicalState.DESTROYED}`, state: PhysicalState.DESTROYED });
     it.fake.scrub();
     const { targets } = await it.call(service.listTargets, {});
-    const gone: number[] = [PhysicalState.DESTROYED, PhysicalState.NOT_CREATED];
+    const removed: number[] = [PhysicalState.DESTROYED, PhysicalState.NOT_CREATED];
     expect(targets.map(({ name }) => name)).toEqual(
-      states.filter((state) => !gone.includes(state)).map((state) => `web${state}`),
+      states.filter((state) => !removed.includes(state)).map((state) => `web${state}`),
     );
     expect(it.target({ name: `web${PhysicalState.DESTROYED}` })).not.toBe(before);
   });

@@ -40,12 +40,12 @@ export function runnerConfig({ runners }: ServerDatabase, call: ConfigCall, fail
     runners.set(runner.id, runner);
     call.write({ config: { config_vars: [] } });
   });
-  const gone = () => {
+  const removeEmpty = () => {
     if (runner?.components.length === 0) runners.delete(runner.id);
   };
-  call.on("cancelled", gone);
+  call.on("cancelled", removeEmpty);
   call.on("end", () => {
-    gone();
+    removeEmpty();
     fail(new Refusal(status.CANCELLED, "context canceled"));
   });
 }

@@ -98,6 +98,10 @@ function find(targets: ReadonlyMap<string, Target>, { resource_id, project, name
 
 /** Does what a command's process does at its end: deletes the targets that do not exist at their provider. */
 export function scrub({ targets }: ServerDatabase): void {
-  const gone: Operation_PhysicalState[] = [Operation_PhysicalState.NOT_CREATED, Operation_PhysicalState.DESTROYED];
-  for (const { resource_id, state } of [...targets.values()]) if (gone.includes(state)) targets.delete(resource_id);
+  const destroyedStates: Operation_PhysicalState[] = [
+    Operation_PhysicalState.NOT_CREATED,
+    Operation_PhysicalState.DESTROYED,
+  ];
+  for (const { resource_id, state } of [...targets.values()])
+    if (destroyedStates.includes(state)) targets.delete(resource_id);
 }

@@ -36,6 +36,6 @@ export function isOfLeader({ config, cluster }: Pick<StreamInfo, "config" | "clu
 
 /** Whether a leader is in touch with so many of its followers that it can write; `active` is in nanoseconds. */
 export function hasQuorum(followers: readonly { readonly active: number }[], withinMs: number): boolean {
-  const heard = followers.filter(({ active }) => active < withinMs * 1_000_000).length;
-  return heard + 1 > (followers.length + 1) / 2;
+  const reachable = followers.filter(({ active }) => active < withinMs * 1_000_000).length;
+  return reachable + 1 > (followers.length + 1) / 2;
 }

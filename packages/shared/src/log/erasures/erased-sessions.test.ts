@@ -29,9 +29,9 @@ test("an erasure that ends while its end can't be heard is forgotten when the co
   expect(erased.has("s1", 5)).toBe(true);
 
   way.deaf = true;
-  const heard = other.subscribe(openErasures, { max: 1 });
+  const received = other.subscribe(openErasures, { max: 1 });
   await store.end(erasure);
-  for await (const _ of heard) break;
+  for await (const _ of received) break;
   way.deaf = false;
   way.cut();
   await until(() => erased.isEmpty, { message: "the session to be forgotten" });

@@ -49,7 +49,7 @@ const erasureSchema = z.object({
 /** The erasure of a session: it has begun, and is brought to its end by ingest. */
 export type Erasure = Readonly<z.infer<typeof erasureSchema>>;
 
-type Read = { readonly erasure: Erasure | undefined; readonly revision: number };
+type StoredErasure = { readonly erasure: Erasure | undefined; readonly revision: number };
 
 /**
  * The erasures that are under way, and those that have ended in the last 90 days: a KV bucket in the NATS of the log, which
@@ -114,7 +114,7 @@ export class ErasureStore {
     await this.#js().publish(openSubject(session), "", { headers: end });
   }
 
-  async #last(key: string): Promise<Read> {
+  async #last(key: string): Promise<StoredErasure> {
     const message = await this.#get({ last_by_subj: key });
     return { erasure: message && erasureIn(message.data), revision: message?.seq ?? 0 };
   }

@@ -97,13 +97,13 @@ class Follower {
     while (!this.#watch.isEmpty && !this.#isOver) {
       await this.#giveWay();
       const batch: SharedEvent[] = [];
-      let isGone = false;
+      let isDropped = false;
       let bytes = 0;
-      while (batch.length < eventsPerTurn && bytes < bytesPerTurn && !isGone) {
+      while (batch.length < eventsPerTurn && bytes < bytesPerTurn && !isDropped) {
         const index = this.#watch.next();
         if (index === undefined) break;
         const entry = ring.at(index);
-        if (entry === undefined) isGone = true;
+        if (entry === undefined) isDropped = true;
         else if (entry.offset > this.#done) {
           batch.push(entry);
           bytes += bytesOf(entry);
@@ -114,7 +114,7 @@ class Follower {
         yield batch;
         this.#done = last.offset;
       }
-      if (isGone) this.#watch.disarm();
+      if (isDropped) this.#watch.disarm();
     }
   }
 

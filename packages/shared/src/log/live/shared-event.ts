@@ -24,12 +24,12 @@ export class SharedEvent implements HeldEvent {
   }
 
   get bytes(): Uint8Array | undefined {
-    return this.#isGone ? undefined : this.#event?.bytes;
+    return this.#isDropped ? undefined : this.#event?.bytes;
   }
 
   /** Decoded once for all who follow. */
   decode(): RecordedEvent | undefined {
-    if (this.#isGone) return undefined;
+    if (this.#isDropped) return undefined;
     this.#recorded ??= this.#event?.decode();
     return this.#recorded;
   }
@@ -48,7 +48,7 @@ export class SharedEvent implements HeldEvent {
   }
 
   /** An event that the log has dropped must not be served from memory. */
-  get #isGone(): boolean {
+  get #isDropped(): boolean {
     // What was left out once stays so: it is in no list of erasures any more when all of it is gone from the log.
     if (this.#event?.bytes === undefined) this.#erase();
     if (this.#event === undefined) return true;

@@ -10,11 +10,11 @@ const filter = fc
   .map(([tokens, isOpen]) => [...tokens, ...(isOpen ? [">"] : [])].join("."));
 
 test("finds the values whose filters match, and no others, while filters come and go", () => {
-  const property = fc.property(fc.array(filter), fc.array(filter), fc.array(subject), (kept, gone, subjects) => {
+  const property = fc.property(fc.array(filter), fc.array(filter), fc.array(subject), (kept, removed, subjects) => {
     const index = new SubjectIndex<number>();
-    const filters = [...kept, ...gone];
+    const filters = [...kept, ...removed];
     filters.forEach((one, value) => void index.add(one, value));
-    gone.forEach((one, nth) => void index.delete(one, kept.length + nth));
+    removed.forEach((one, nth) => void index.delete(one, kept.length + nth));
     for (const one of subjects) {
       const found: number[] = [];
       index.visit(one.split("."), (value) => found.push(value));

@@ -142,7 +142,7 @@ class SubjectNames {
   }
 }
 
-type Named = { readonly channel: Buffer; readonly kind: Buffer; readonly subject: string };
+type FilteredFields = { readonly channel: Buffer; readonly kind: Buffer; readonly subject: string };
 
 /**
  * Each is created once: there are only as many as channels times nouns. They are looked up by the bytes of channel and
@@ -150,7 +150,7 @@ type Named = { readonly channel: Buffer; readonly kind: Buffer; readonly subject
  */
 class SubjectsInMessage {
   readonly #make: (channel: string, kind: string) => string;
-  readonly #known = new Map<number, Named>();
+  readonly #known = new Map<number, FilteredFields>();
 
   constructor(message: string) {
     this.#make = eventSubjectsIn(message);

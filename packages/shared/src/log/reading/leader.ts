@@ -169,11 +169,11 @@ function ownEventsIn(data: Uint8Array): number {
 }
 
 /** The server counts nanoseconds since 1970 in 64 bits, which overflow in 2262: a later time would precede everything. */
-const lastMoment = Date.UTC(2262, 0);
+const lastTime = Date.UTC(2262, 0);
 
 /** A moment as the server reads it. */
 export function timeOf(time: Date): string {
-  return new Date(Math.min(Math.max(time.getTime(), 0), lastMoment)).toISOString();
+  return new Date(Math.min(Math.max(time.getTime(), 0), lastTime)).toISOString();
 }
 
 /** Turns a failure of the log into the error that clients get. That it was replaced is no failure. */

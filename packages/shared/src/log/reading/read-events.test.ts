@@ -26,7 +26,7 @@ function messagesOf(events: number) {
     const offsets = Array.from({ length: events }, (_, index) => offsetOf(sequence, index));
     return offsets.filter(isIncluded).map(eventAt);
   };
-  return { request: requests, decoded, read };
+  return { requests: requests, decoded, read };
 }
 
 async function offsetsRead(offsets: readonly Offset[], { read }: Pick<ReturnType<typeof messagesOf>, "read">) {
@@ -56,7 +56,7 @@ it("asks once for a message whose events follow each other", async () => {
     offsetOf(1 + Math.floor(nth / indexesPerMessage), nth % indexesPerMessage),
   );
   expect(await offsetsRead(offsets, messages)).toEqual(offsets);
-  expect(messages.request).toEqual([1, 2, 3]);
+  expect(messages.requests).toEqual([1, 2, 3]);
 });
 
 it("holds few messages at once, and asks for no more after its signal aborts", async () => {
@@ -64,10 +64,10 @@ it("holds few messages at once, and asks for no more after its signal aborts", a
   const abort = new AbortController();
   const offsets = Array.from({ length: 80 }, (_, nth) => offsetOf(1 + Math.floor(nth / 2), nth % 2));
   for await (const { offset } of readEvents(offsets, messages.read, abort.signal)) {
-    expect(messages.request.length - sequenceOf(offset)).toBeLessThan(16);
+    expect(messages.requests.length - sequenceOf(offset)).toBeLessThan(16);
     if (sequenceOf(offset) === 20) abort.abort();
   }
-  expect(messages.request).toHaveLength(32);
+  expect(messages.requests).toHaveLength(32);
 });
 
 it("keeps no messages for a reader that pauses, and reads them again when it goes on", async () => {
@@ -82,8 +82,8 @@ it("keeps no messages for a reader that pauses, and reads them again when it goe
     }
     expect(read).toEqual(offsets);
     // The six that were left of the first reading.
-    expect(messages.request.slice(0, 22)).toEqual([...upTo(16), ...upTo(16, 11)]);
-    expect(messages.request).toHaveLength(46);
+    expect(messages.requests.slice(0, 22)).toEqual([...upTo(16), ...upTo(16, 11)]);
+    expect(messages.requests).toHaveLength(46);
   } finally {
     vi.useRealTimers();
   }

@@ -159,18 +159,18 @@ test("nothing of an erased session is given from what followers share", async ()
   await writer.append(1, { session: "kept" });
   for (const { first } of followers) await first;
   await writer.append(60, { session: "kept" });
-  const gone = await writer.append(60, { session: "gone" });
+  const removed = await writer.append(60, { session: "gone" });
   await writer.append(60, { session: "kept" });
   await on.settled();
   // They are within their pages, before what goes.
   for (const offsets of await Promise.all(followers.map((one) => take(one, 10)))) expect(offsets).toHaveLength(10);
   const jsm = await jetstreamManager(on.written.nc);
-  for (let seq = gone - 59; seq <= gone; seq++) await jsm.streams.deleteMessage(streamName, seq, true);
+  for (let seq = removed - 59; seq <= removed; seq++) await jsm.streams.deleteMessage(streamName, seq, true);
   const end = await writer.append(1, { session: "gone", channel: "tapedeck", kind: "session.erased" });
   await on.settled();
   // The first one that fell behind, any of them, reads alone: it may hold a batch that it had read before.
   const given = await Promise.all(followers.map(async (one) => (await take(one, 111)).map(sequenceOf)));
-  const remaining = JSON.stringify([...sequences(12, 61), ...sequences(gone + 1, end)]);
+  const remaining = JSON.stringify([...sequences(12, 61), ...sequences(removed + 1, end)]);
   expect(given.filter((sequencesOfOne) => JSON.stringify(sequencesOfOne) === remaining).length).toBeGreaterThan(1);
 });
 

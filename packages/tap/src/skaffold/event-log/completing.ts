@@ -5,10 +5,10 @@ import { wallClock } from "@tapedeck/shared/time/wall-clock";
 import type { TapItem } from "../../tap.ts";
 import { timestampOf } from "../frame-timestamp.ts";
 import type { ImportedFrame } from "./event-log-file.ts";
-import type { EventLogTail, IsHeard } from "./event-log-tail.ts";
+import type { EventLogTail, IsReceived } from "./event-log-tail.ts";
 import { FiledConnection, type ProcessEnd } from "./filed-connection.ts";
 import { FiledProcesses } from "./filed-processes.ts";
-import { HeardFrames } from "./heard-frames.ts";
+import { ReceivedFrames } from "./received-frames.ts";
 
 /** What completes a recording from the event log file. */
 export type CompletingOptions = {
@@ -45,7 +45,7 @@ const checkIntervalMs = 50;
  */
 export class Completing {
   readonly #options: CompletingOptions;
-  readonly #heard = new HeardFrames();
+  readonly #received = new ReceivedFrames();
   readonly #now = wallClock();
   readonly #waiting: TapItem[] = [];
   #current: TappedConnection | undefined;
@@ -73,9 +73,9 @@ export class Completing {
     signal.addEventListener("abort", leave);
     if (signal.aborted) leave();
     while (this.#reading !== undefined) await this.#reading;
-    const heard = open !== undefined && open === this.#current?.id ? this.#current : undefined;
+    const connection = open !== undefined && open === this.#current?.id ? this.#current : undefined;
     const others = new FiledProcesses(this.#options.append);
-    await this.#complete(heard, others, ended);
+    await this.#complete(connection, others, ended);
     await this.#emitAll(others);
     signal.removeEventListener("abort", leave);
     return this.#isWhole && !this.#leaving.signal.aborted;
@@ -88,7 +88,7 @@ export class Completing {
       this.#current = { id: connection, first: undefined, torn: new Set(), lines: tail.lines };
     }
     const isEnd = what?.$case === "closed" && what.value.process_ended;
-    if (what?.$case === "dialled" && !isOneProcess && tail.hasMore) this.#holdWhile(this.#emitUnheardBefore(item));
+    if (what?.$case === "dialled" && !isOneProcess && tail.hasMore) this.#holdWhile(this.#emitUnreceivedBefore(item));
     else if (isEnd && !isOneProcess) this.#holdWhile(this.#emitRestAndEnd(item));
     else {
       const isKept = append(item) !== undefined;
@@ -99,11 +99,11 @@ export class Completing {
 
   #hear({ channel, bytes }: { readonly channel: string; readonly bytes: Uint8Array }, isKept: boolean): void {
     if (channel === "logs" || this.#current === undefined) return;
-    const moment = timestampOf(bytes);
-    if (moment === undefined) return;
+    const timestamp = timestampOf(bytes);
+    if (timestamp === undefined) return;
     const { first, torn } = this.#current;
-    if (first === undefined || compareTimestamps(moment, first) < 0) this.#current.first = moment;
-    if (isKept) this.#heard.add(channel, moment);
+    if (first === undefined || compareTimestamps(timestamp, first) < 0) this.#current.first = timestamp;
+    if (isKept) this.#received.add(channel, timestamp);
     else torn.add(channel);
   }
 
@@ -121,54 +121,54 @@ export class Completing {
   }
 
   /** Emits the processes that ended before a connection was made, and then the next dial. */
-  async #emitUnheardBefore(dialled: TapItem): Promise<void> {
-    await this.#emitUnheard();
+  async #emitUnreceivedBefore(dialled: TapItem): Promise<void> {
+    await this.#emitUnreceived();
     this.#options.append(dialled);
   }
 
   /** Emits the rest of a process, and then its end. */
   async #emitRestAndEnd(closed: TapItem): Promise<void> {
     const { ended, append } = this.#options;
-    const heard = this.#current;
+    const connection = this.#current;
     const until = performance.now() + writtenMs;
     const over = AbortSignal.any([ended, this.#leaving.signal]);
     const others = new FiledProcesses(append);
-    await this.#complete(heard, others);
-    while (this.#heard.size > 0 && !others.isFull && performance.now() < until && !over.aborted) {
+    await this.#complete(connection, others);
+    while (this.#received.size > 0 && !others.isFull && performance.now() < until && !over.aborted) {
       await delay(checkIntervalMs, over);
-      await this.#complete(heard, others);
+      await this.#complete(connection, others);
     }
-    this.#heard.clear();
+    this.#received.clear();
     append(closed);
     const isMore = others.isFull;
     await this.#emitAll(others);
-    if (isMore) await this.#emitUnheard();
+    if (isMore) await this.#emitUnreceived();
   }
 
-  async #emitUnheard(): Promise<void> {
+  async #emitUnreceived(): Promise<void> {
     const others = new FiledProcesses(this.#options.append);
     await this.#complete(undefined, others);
     await this.#emitAll(others);
   }
 
   /** Adds the rest of a process, and gives the messages of other processes to `others`. */
-  async #complete(heard: TappedConnection | undefined, others: FiledProcesses, ended?: ProcessEnd): Promise<void> {
+  async #complete(connection: TappedConnection | undefined, others: FiledProcesses, ended?: ProcessEnd): Promise<void> {
     const { tail, isOneProcess, append } = this.#options;
     const { signal } = this.#leaving;
     const alone = new FiledConnection(append);
-    const since = isOneProcess ? this.#options.since : heard?.first;
-    const isHeard: IsHeard = (channel, moment) => this.#heard.take(channel, moment);
+    const since = isOneProcess ? this.#options.since : connection?.first;
+    const isReceived: IsReceived = (channel, timestamp) => this.#received.take(channel, timestamp);
     try {
       const isKnownToBeOwn = isOneProcess || since !== undefined;
-      const own = isKnownToBeOwn ? await tail.ownParts({ heard: this.#heard, since }, signal) : undefined;
-      for await (const frame of tail.added(isHeard, signal, own)) {
-        const isOwn = frame.isOwn && (since === undefined || compareTimestamps(frame.moment, since) >= 0);
-        if (isOwn && heard !== undefined) this.#add(heard, frame);
+      const own = isKnownToBeOwn ? await tail.ownParts({ received: this.#received, since }, signal) : undefined;
+      for await (const frame of tail.added(isReceived, signal, own)) {
+        const isOwn = frame.isOwn && (since === undefined || compareTimestamps(frame.timestamp, since) >= 0);
+        if (isOwn && connection !== undefined) this.#add(connection, frame);
         else if (isOwn) alone.frame(frame);
         else if (!isOneProcess) others.add(frame);
         if (!others.isFull) continue;
         // Other processes follow after the end of the connected one.
-        if (heard !== undefined) return;
+        if (connection !== undefined) return;
         await others.emit(signal, { isMoreToCome: true });
       }
     } catch {
@@ -176,7 +176,7 @@ export class Completing {
       this.#isWhole = false;
       return;
     }
-    if (heard !== undefined && !signal.aborted && this.#heard.size === 0) this.#fill(heard);
+    if (connection !== undefined && !signal.aborted && this.#received.size === 0) this.#fill(connection);
     if (!signal.aborted) alone.end(ended);
   }
 

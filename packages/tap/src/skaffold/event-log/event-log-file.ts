@@ -10,7 +10,7 @@ export type ImportedFrame = {
   readonly channel: SkaffoldChannel;
   /** Not masked. */
   readonly bytes: Uint8Array;
-  readonly moment: Timestamp;
+  readonly timestamp: Timestamp;
 };
 
 /** A line that was skipped; `line` counts from 1. */
@@ -70,8 +70,10 @@ function channelOf(message: JsonObject): SkaffoldChannel {
 function encode(channel: SkaffoldChannel, message: JsonObject): ImportedFrame | string {
   try {
     const bytes = fromGatewayJson(frameTypes[channel], message);
-    const moment = timestampOf(bytes);
-    return moment === undefined ? "no timestamp, so no message of Skaffold's event log" : { channel, bytes, moment };
+    const timestamp = timestampOf(bytes);
+    return timestamp === undefined
+      ? "no timestamp, so no message of Skaffold's event log"
+      : { channel, bytes, timestamp };
   } catch (cause) {
     return cause instanceof Error ? cause.message : String(cause);
   }

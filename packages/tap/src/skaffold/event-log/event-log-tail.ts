@@ -7,7 +7,7 @@ import { timestampAtStart } from "./line-timestamp.ts";
 import { isIn, type KnownProcess, type OwnParts, ownPartsOf } from "./own-parts.ts";
 
 /** True for a message that the streams have delivered, by its channel and its own time. Called once for each line. */
-export type IsHeard = (channel: string, moment: Timestamp) => boolean;
+export type IsReceived = (channel: string, timestamp: Timestamp) => boolean;
 
 /** `isOwn`: the frame is in the given parts. */
 export type AddedFrame = ImportedFrame & { readonly isOwn: boolean };
@@ -69,15 +69,15 @@ export class EventLogTail {
    * The messages appended to both files since the last time that no stream delivered, ordered by time, each file in its
    * own order. Bad lines are skipped. A caller that stops early gets the rest the next time.
    */
-  async *added(isHeard: IsHeard, signal: AbortSignal, own?: OwnParts): AsyncGenerator<AddedFrame, void> {
+  async *added(isReceived: IsReceived, signal: AbortSignal, own?: OwnParts): AsyncGenerator<AddedFrame, void> {
     const end = this.#end();
-    const unheard = (channel: LoggedChannel) => this.#unheard(channel, end[channel], isHeard, signal);
-    const [v1, v2] = [unheard("v1"), unheard("v2")];
+    const unreceived = (channel: LoggedChannel) => this.#unreceived(channel, end[channel], isReceived, signal);
+    const [v1, v2] = [unreceived("v1"), unreceived("v2")];
     try {
       let [left, right] = [await v1.next(), await v2.next()];
       while (!left.done || !right.done) {
         const isLeft =
-          right.done || (!left.done && compareTimestamps(left.value.frame.moment, right.value.frame.moment) <= 0);
+          right.done || (!left.done && compareTimestamps(left.value.frame.timestamp, right.value.frame.timestamp) <= 0);
         const next = isLeft ? left : right;
         if (next.done || signal.aborted) return;
         const { frame, channel, start } = next.value;
@@ -92,17 +92,17 @@ export class EventLogTail {
     }
   }
 
-  async *#unheard(
+  async *#unreceived(
     channel: LoggedChannel,
     end: number,
-    isHeard: IsHeard,
+    isReceived: IsReceived,
     signal: AbortSignal,
   ): AsyncGenerator<FrameInFile, void> {
     for await (const { text, start, end: lineEnd } of this.#texts(channel, end, signal)) {
-      const moment = timestampAtStart(text);
-      const isKnown = moment !== undefined && isHeard(channel, moment);
+      const timestamp = timestampAtStart(text);
+      const isKnown = timestamp !== undefined && isReceived(channel, timestamp);
       const frame = isKnown ? undefined : readEventLogLine(text);
-      if (typeof frame === "object" && (moment !== undefined || !isHeard(channel, frame.moment))) {
+      if (typeof frame === "object" && (timestamp !== undefined || !isReceived(channel, frame.timestamp))) {
         yield { frame, channel, start, end: lineEnd };
       } else this.#passed(channel, lineEnd);
     }

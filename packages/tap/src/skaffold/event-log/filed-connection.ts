@@ -36,11 +36,11 @@ export class FiledConnection {
     const frames = [...this.#blank.splice(0), frame];
     if (this.#last === undefined) {
       const value = { address: filedAddress, channels: ["v1", "v2"] };
-      this.#emit(frames[0]?.moment, { $case: "dialled", value });
+      this.#emit(frames[0]?.timestamp, { $case: "dialled", value });
     }
-    for (const { channel, bytes, moment } of frames) {
-      this.#last = moment;
-      this.#emit(moment, { $case: "frame", value: { channel, bytes: Buffer.from(bytes), more: false } });
+    for (const { channel, bytes, timestamp } of frames) {
+      this.#last = timestamp;
+      this.#emit(timestamp, { $case: "frame", value: { channel, bytes: Buffer.from(bytes), more: false } });
     }
   }
 

@@ -9,8 +9,8 @@ import { FiledProcesses } from "./filed-processes.ts";
 const fixture = recordings.skaffold;
 const { messages } = loadRecording(join(fixture, "12-skaffold-build-one-shot"));
 const build = messages.v1.flatMap(({ bytes }) => {
-  const moment = timestampOf(bytes);
-  return moment === undefined ? [] : [{ channel: "v1" as const, bytes, moment }];
+  const timestamp = timestampOf(bytes);
+  return timestamp === undefined ? [] : [{ channel: "v1" as const, bytes, timestamp }];
 });
 const never = new AbortController().signal;
 
@@ -20,8 +20,8 @@ test("a long row is read as whole processes, of which few wait in memory", async
   const processes = new FiledProcesses((item) => items.push(item), 2 * bytes);
   const reportedAt: number[] = [];
   for (let run = 0; run < 6; run++) {
-    for (const { moment, ...frame } of build) {
-      processes.add({ ...frame, moment: { ...moment, seconds: moment.seconds + BigInt(run * 60) } });
+    for (const { timestamp, ...frame } of build) {
+      processes.add({ ...frame, timestamp: { ...timestamp, seconds: timestamp.seconds + BigInt(run * 60) } });
       if (processes.isFull) await processes.emit(never, { isMoreToCome: true });
     }
     reportedAt.push(items.length);

@@ -26,7 +26,7 @@ const load = (name: string) => {
 };
 
 /** A process that has ended. */
-const gone = spawnSync(process.execPath, ["--version"]).pid;
+const removed = spawnSync(process.execPath, ["--version"]).pid;
 
 function harness({ isOneProcess = true, isUsers = false } = {}) {
   const home = mkdtempSync(join(root, "home-"));
@@ -34,7 +34,7 @@ function harness({ isOneProcess = true, isUsers = false } = {}) {
   const begin = (project: string) => {
     const hello = { developer: "alice", project, upstream: "skaffold", redact: "on", tap: ulid(), labels: {} } as const;
     const log = new OwnEventLog({ home, file, isOneProcess, address: "127.0.0.1:1", hello, to: "here" });
-    log.runs(gone);
+    log.runs(removed);
     return log;
   };
   return { home, begin };

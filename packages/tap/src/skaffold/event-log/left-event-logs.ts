@@ -10,8 +10,8 @@ import { endOf } from "./event-log-offsets.ts";
 import { EventLogTail } from "./event-log-tail.ts";
 import { FiledConnection } from "./filed-connection.ts";
 import { FiledProcesses } from "./filed-processes.ts";
-import { HeardFrames } from "./heard-frames.ts";
 import { type EventLogNote, noteSuffix, removeEventLog, writeNote } from "./own-event-log.ts";
+import { ReceivedFrames } from "./received-frames.ts";
 
 /**
  * Turns the event log files of killed taps into spills beside them, which are pushed like all orphaned spills. Files whose
@@ -110,10 +110,10 @@ async function spillOneProcess(
   signal: AbortSignal,
 ): Promise<void> {
   const since = note.since === undefined ? undefined : timestampOfMs(note.since);
-  const own = await tail.ownParts({ heard: new HeardFrames(), since }, signal);
+  const own = await tail.ownParts({ received: new ReceivedFrames(), since }, signal);
   const connection = new FiledConnection(spill.append);
   for await (const frame of tail.added(() => false, signal, own)) {
-    if (frame.isOwn && (since === undefined || compareTimestamps(frame.moment, since) >= 0)) connection.frame(frame);
+    if (frame.isOwn && (since === undefined || compareTimestamps(frame.timestamp, since) >= 0)) connection.frame(frame);
   }
   connection.end();
 }

@@ -17,5 +17,5 @@ export function timestampOfLine(line: string): Timestamp | undefined {
   const atStart = timestampAtStart(line);
   if (atStart !== undefined) return atStart;
   const frame = readEventLogLine(line);
-  return typeof frame === "string" ? undefined : frame.moment;
+  return typeof frame === "string" ? undefined : frame.timestamp;
 }

@@ -2,8 +2,8 @@ import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { compareTimestamps } from "@tapedeck/shared/time/timestamp";
 import type { LoggedChannel } from "./event-log-offsets.ts";
 import { goesBack } from "./goes-back.ts";
-import type { HeardFrames } from "./heard-frames.ts";
 import { timestampOfLine } from "./line-timestamp.ts";
+import type { ReceivedFrames } from "./received-frames.ts";
 
 /** A range of bytes of a file; `end` is exclusive. */
 export type Part = { readonly start: number; readonly end: number };
@@ -12,7 +12,7 @@ export type OwnParts = Readonly<Record<LoggedChannel, readonly Part[]>>;
 
 /** The known facts about a process. */
 export type KnownProcess = {
-  readonly heard: HeardFrames;
+  readonly received: ReceivedFrames;
   /** The process has sent nothing before this time. */
   readonly since: Timestamp | undefined;
 };
@@ -23,7 +23,7 @@ type PartDraft = {
   end: number;
   first: Timestamp | undefined;
   latest: Timestamp | undefined;
-  isHeard: boolean;
+  isReceived: boolean;
 };
 
 /**
@@ -34,25 +34,26 @@ type PartDraft = {
  */
 export async function ownPartsOf(
   channel: LoggedChannel,
-  { heard, since }: KnownProcess,
+  { received, since }: KnownProcess,
   lines: AsyncIterable<TextLine>,
   from: number,
 ): Promise<readonly Part[]> {
-  let part: PartDraft = { start: from, end: from, first: undefined, latest: undefined, isHeard: false };
+  let part: PartDraft = { start: from, end: from, first: undefined, latest: undefined, isReceived: false };
   const parts = [part];
   for await (const { text, start, end } of lines) {
-    const moment = timestampOfLine(text);
-    if (moment !== undefined && goesBack(part.latest, moment)) {
-      part = { start, end, first: undefined, latest: undefined, isHeard: false };
+    const timestamp = timestampOfLine(text);
+    if (timestamp !== undefined && goesBack(part.latest, timestamp)) {
+      part = { start, end, first: undefined, latest: undefined, isReceived: false };
       parts.push(part);
     }
     part.end = end;
-    if (moment === undefined) continue;
-    if (part.latest === undefined || compareTimestamps(moment, part.latest) > 0) part.latest = moment;
-    if (part.first === undefined && (since === undefined || compareTimestamps(moment, since) >= 0)) part.first = moment;
-    part.isHeard ||= heard.has(channel, moment);
+    if (timestamp === undefined) continue;
+    if (part.latest === undefined || compareTimestamps(timestamp, part.latest) > 0) part.latest = timestamp;
+    if (part.first === undefined && (since === undefined || compareTimestamps(timestamp, since) >= 0))
+      part.first = timestamp;
+    part.isReceived ||= received.has(channel, timestamp);
   }
-  if (heard.hasOf(channel)) return parts.filter(({ isHeard }) => isHeard);
+  if (received.hasOf(channel)) return parts.filter(({ isReceived }) => isReceived);
   return parts
     .filter(({ first }) => first !== undefined)
     .sort(byFirst)

@@ -19,7 +19,7 @@ export type ImportedProcess = {
 };
 
 /** Times of the same moment on v1 and v2 differ by less than a millisecond. */
-const sameMomentMs = 1_000;
+const sameTimeMs = 1_000;
 
 /**
  * Separates the processes that appended to the same files. v2 counts its loops through the whole process, so it can
@@ -41,14 +41,15 @@ export async function splitProcesses(
   const fromV2 = [...processes];
   for (const segment of await runnersOfV1(framesOf("v1"), signal)) {
     const process = segment.isRunner
-      ? fromV2.find(({ runnersMadeAt }) => runnersMadeAt.some((at) => isSameMoment(at, segment.startedAt)))
+      ? fromV2.find(({ runnersMadeAt }) => runnersMadeAt.some((at) => isSameTime(at, segment.startedAt)))
       : fromV2.findLast((known) => compareTimestamps(startOf(known), segment.startedAt) <= 0);
     if (process) process.v1.push(...segment.frames);
     else processes.push({ v1: segment.frames, v2: [], logs: [], runnersMadeAt: [] });
   }
   processes.sort((a, b) => compareTimestamps(startOf(a), startOf(b)));
   for (const frame of framesOf("logs")) {
-    const process = processes.findLast((known) => compareTimestamps(startOf(known), frame.moment) <= 0) ?? processes[0];
+    const process =
+      processes.findLast((known) => compareTimestamps(startOf(known), frame.timestamp) <= 0) ?? processes[0];
     if (process) process.logs.push(frame);
     else processes.push({ v1: [], v2: [], logs: [frame], runnersMadeAt: [] });
   }
@@ -79,11 +80,11 @@ async function runnersOfV1(
     await yieldIfDue();
     signal?.throwIfAborted();
     if (makesRunner(frame.bytes)) {
-      runners.push({ isRunner: true, startedAt: frame.moment, frames: [...early.splice(0), frame] });
+      runners.push({ isRunner: true, startedAt: frame.timestamp, frames: [...early.splice(0), frame] });
     } else (runners.at(-1)?.frames ?? early).push(frame);
   }
   const [first] = early;
-  return first ? [{ isRunner: false, startedAt: first.moment, frames: early }] : runners;
+  return first ? [{ isRunner: false, startedAt: first.timestamp, frames: early }] : runners;
 }
 
 function makesRunner(bytes: Uint8Array): boolean {
@@ -96,7 +97,7 @@ function makesRunner(bytes: Uint8Array): boolean {
 }
 
 function startOf({ v1: [first], v2, logs }: ProcessDraft): Timestamp {
-  const starts = [first, v2[0], logs[0]].flatMap((frame) => (frame ? [frame.moment] : []));
+  const starts = [first, v2[0], logs[0]].flatMap((frame) => (frame ? [frame.timestamp] : []));
   return starts.sort(compareTimestamps)[0] ?? { seconds: 0n, nanos: 0 };
 }
 
@@ -107,7 +108,7 @@ function interleave(left: readonly ImportedFrame[], right: readonly ImportedFram
   for (;;) {
     const [a, b] = [left[l], right[r]];
     if (a === undefined && b === undefined) return out;
-    if (b === undefined || (a !== undefined && compareTimestamps(a.moment, b.moment) <= 0)) {
+    if (b === undefined || (a !== undefined && compareTimestamps(a.timestamp, b.timestamp) <= 0)) {
       if (a) out.push(a);
       l += 1;
     } else {
@@ -117,6 +118,6 @@ function interleave(left: readonly ImportedFrame[], right: readonly ImportedFram
   }
 }
 
-function isSameMoment(a: Timestamp, b: Timestamp): boolean {
-  return Math.abs(msBetween(a, b)) < sameMomentMs;
+function isSameTime(a: Timestamp, b: Timestamp): boolean {
+  return Math.abs(msBetween(a, b)) < sameTimeMs;
 }

@@ -39,7 +39,7 @@ export async function splitV2(frames: readonly ImportedFrame[], signal?: AbortSi
     hasRunner = false;
   };
   messages.forEach((event, at) => {
-    if (event.isFirstLine || goesBack(messages[at - 1]?.frame.moment, event.frame.moment)) begin(at);
+    if (event.isFirstLine || goesBack(messages[at - 1]?.frame.timestamp, event.frame.timestamp)) begin(at);
     else if (event.makesRunner && hasRunner) {
       if (!continuesCount(messages, at, iteration)) begin(startOfPrelude(messages, at, starts.at(-1) ?? 0));
     } else if (event.iteration === 0 && iteration > 0) begin(at);
@@ -48,7 +48,7 @@ export async function splitV2(frames: readonly ImportedFrame[], signal?: AbortSi
   });
   return starts.flatMap((start, index) => {
     const own = messages.slice(start, starts[index + 1]);
-    const runnersMadeAt = own.filter(({ makesRunner }) => makesRunner).map(({ frame }) => frame.moment);
+    const runnersMadeAt = own.filter(({ makesRunner }) => makesRunner).map(({ frame }) => frame.timestamp);
     return own.length > 0 ? [{ frames: own.map(({ frame }) => frame), runnersMadeAt }] : [];
   });
 }
@@ -98,7 +98,7 @@ function startOfPrelude(messages: readonly V2Message[], runnerAt: number, from: 
   while (first > from && messages[first - 1]?.isText && messages[first - 1]?.iteration === 0) first -= 1;
   let [start, longest] = [runnerAt, -1];
   for (let at = Math.max(first, from + 1); at <= runnerAt; at += 1) {
-    const gap = millisecondsBetween(messages[at - 1]?.frame.moment, messages[at]?.frame.moment);
+    const gap = millisecondsBetween(messages[at - 1]?.frame.timestamp, messages[at]?.frame.timestamp);
     if (gap > longest) [start, longest] = [at, gap];
   }
   return start;

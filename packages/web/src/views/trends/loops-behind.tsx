@@ -1,4 +1,4 @@
-import { durationText, momentText, plural, sourceText } from "@tapedeck/client/lanes/format";
+import { dateTimeText, durationText, plural, sourceText } from "@tapedeck/client/lanes/format";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type Behind, readBehind } from "../../data/read-trends.ts";
 import { useReading } from "../../data/reading.ts";
@@ -124,7 +124,7 @@ function BehindLine({
           {sourceText(source)} · {isLoop ? `loop ${number}` : "its session"}
         </a>
       </th>
-      <td>{momentText(at, tick.peek())}</td>
+      <td>{dateTimeText(at, tick.peek())}</td>
       {hasTook && <td class="number">{ms === null ? (chart === "green" ? "still red" : "–") : durationText(ms)}</td>}
       <td class="what" title={text}>
         {text === "" && isOvertaken && (chart === "wait" || chart === "sides") ? "overtaken" : text}

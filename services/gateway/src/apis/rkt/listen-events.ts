@@ -37,7 +37,7 @@ export async function* listenEvents(
   const left = new AbortController();
   const over = AbortSignal.any([signal, left.signal]);
   try {
-    await untilMoment(filter.since_time, over);
+    await untilTime(filter.since_time, over);
     const { source, afterOffset } = scope;
     const subjects = [
       eventSubject(source, "pods", "pod.started"),
@@ -100,14 +100,14 @@ function observationOf({ session, channel, observed_at }: Event): string {
 /** Aborts at a moment, in seconds since 1970; 0: never. */
 function abortsAt(seconds: bigint, over: AbortSignal): AbortSignal {
   const due = new AbortController();
-  if (seconds !== 0n) void untilMoment(seconds, over).then(() => due.abort());
+  if (seconds !== 0n) void untilTime(seconds, over).then(() => due.abort());
   return due.signal;
 }
 
 /** The longest delay that a timer accepts. */
 const longestDelayMs = 2 ** 31 - 1;
 
-async function untilMoment(seconds: bigint, signal: AbortSignal): Promise<void> {
+async function untilTime(seconds: bigint, signal: AbortSignal): Promise<void> {
   const left = () => Number(seconds) * 1_000 - Date.now();
   while (left() > 0 && !signal.aborted) await delay(Math.min(left(), longestDelayMs), signal);
 }

@@ -14,7 +14,7 @@ afterEach(() => on[Symbol.asyncDispose]());
 
 const session = "01A";
 const id = "91d2f685-a122-492d-8bbe-c843c3cdb304";
-const gone = "369e96b3-b185-4735-9cd2-d59dd21fb99a";
+const removed = "369e96b3-b185-4735-9cd2-d59dd21fb99a";
 /** Second of the recorded scenario's first line. */
 const begun = 1_795_188_504;
 
@@ -96,7 +96,7 @@ describe("follow", () => {
   it("gives what there is, a line in each message, then what comes, without an end", async () => {
     const { got } = await logs({ follow: true });
     await until(() => got.length === 3, { message: "the recorded lines" });
-    await on.add(line("four", "web", 4_000), line("of another pod", "web", 5_000, { pod: gone }));
+    await on.add(line("four", "web", 4_000), line("of another pod", "web", 5_000, { pod: removed }));
     await on.add(line("five", "side", 6_000), { kind: "session.lost", channel: "tapedeck", session });
     await on.add(line("six", "web", 7_000, { session: "01B" }));
     await until(() => got.length === 6, { message: "the live lines" });
@@ -133,7 +133,7 @@ describe("the last lines", () => {
   /** More than the first window, all of them another pod's. */
   const others = async () => {
     for (let n = 0; n < 5; n++) {
-      await on.addTogether(...Array.from({ length: 1_000 }, () => line("other", "web", Date.now(), { pod: gone })));
+      await on.addTogether(...Array.from({ length: 1_000 }, () => line("other", "web", Date.now(), { pod: removed })));
     }
   };
 
@@ -158,10 +158,10 @@ describe("the last lines", () => {
 describe("a pod that is not on the host", () => {
   it("is served by its whole id", async () => {
     list();
-    await on.add(line("one", "web", 1_000, { pod: gone }));
-    expect(await all({ pod_id: gone })).toEqual([["one"]]);
-    expect(await all({ pod_id: gone.toUpperCase(), lines: -1 })).toEqual([[]]);
-    await expect(all({ pod_id: gone.slice(0, 8) })).rejects.toMatchObject({ message: "unable to resolve UUID" });
+    await on.add(line("one", "web", 1_000, { pod: removed }));
+    expect(await all({ pod_id: removed })).toEqual([["one"]]);
+    expect(await all({ pod_id: removed.toUpperCase(), lines: -1 })).toEqual([[]]);
+    await expect(all({ pod_id: removed.slice(0, 8) })).rejects.toMatchObject({ message: "unable to resolve UUID" });
     await expect(all({ pod_id: id })).rejects.toMatchObject({ code: 2, message: "unable to resolve UUID" });
   });
 });
@@ -170,14 +170,14 @@ describe("a pod on the host", () => {
   const unsupported = (requested: string) => ({ code: 2, message: `logging unsupported for pod "${requested}"` });
 
   it("that has no journal fails as rkt does, whatever others have written", async () => {
-    list(id, gone);
+    list(id, removed);
     await expect(all({ pod_id: id.slice(0, 4) })).rejects.toMatchObject(unsupported(id.slice(0, 4)));
-    await on.add(line("one", "web", 1_000, { pod: gone }));
+    await on.add(line("one", "web", 1_000, { pod: removed }));
     await expect(all({})).rejects.toMatchObject(unsupported(id));
     await expect(all({ lines: 3 })).rejects.toMatchObject(unsupported(id));
     const { done } = await logs({ follow: true, app_name: "web" });
     await expect(done).rejects.toMatchObject(unsupported(id));
-    expect(await all({ pod_id: gone })).toEqual([["one"]]);
+    expect(await all({ pod_id: removed })).toEqual([["one"]]);
   });
 
   it("that has one answers nothing where there is nothing to say", async () => {

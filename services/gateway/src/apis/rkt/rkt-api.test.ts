@@ -113,7 +113,12 @@ describe("fields beside a request", () => {
       info: GetInfoResponse.encode({ info: Info.fromPartial({ rkt_version: "1.30.0" }) }).finish(),
     });
     const { head, bytes } = await on.api.getInfo({}, on.context({ session: "01S", at: "x-5", minPosition: "x-4" }));
-    expect(on.request.at(-1)).toMatchObject({ collection: "rkt.info", session: "01S", at: "x-5", min_position: "x-4" });
+    expect(on.requests.at(-1)).toMatchObject({
+      collection: "rkt.info",
+      session: "01S",
+      at: "x-5",
+      min_position: "x-4",
+    });
     expect(head).toEqual({ position: on.position(7), session: "01S", sessionEnded: true, heardAt: {} });
     expect(GetInfoResponse.decode(bytes).info?.rkt_version).toBe("1.30.0");
   });

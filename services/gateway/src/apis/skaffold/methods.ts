@@ -1,7 +1,7 @@
 /** Every method of Skaffold's two APIs: its gRPC path, its HTTP path and how Tapedeck answers it. */
 export type SkaffoldMethod = StateMethod | StreamMethod | ControlMethod;
 
-type Named = {
+type MethodAddress = {
   readonly api: "v1" | "v2";
   /** Full gRPC method, "/proto.SkaffoldService/GetState". */
   readonly path: string;
@@ -9,10 +9,10 @@ type Named = {
 };
 
 /** A method that answers the state. */
-export type StateMethod = Named & { readonly kind: "state" };
+export type StateMethod = MethodAddress & { readonly kind: "state" };
 
 /** A method that streams a channel. */
-export type StreamMethod = Named & {
+export type StreamMethod = MethodAddress & {
   readonly kind: "stream";
   readonly channel: "v1" | "v2" | "logs";
   /** Registered as bidirectional: serves the clients of both generations (Skaffold 0.x called Events that way). */
@@ -20,7 +20,7 @@ export type StreamMethod = Named & {
 };
 
 /** A method that changes the running Skaffold. */
-export type ControlMethod = Named & {
+export type ControlMethod = MethodAddress & {
   readonly kind: "control";
   readonly action: "execute" | "auto" | "handle";
   /** Type of the message in an HTTP body, which is field 1 of the request or, for Handle, the request itself. */

@@ -50,7 +50,7 @@ const aPosition = "383600-t3k9x2";
 const neither = `is neither a position (such as ${aPosition}) nor a time (${aTime})`;
 
 export const time = when(["time"], `is not a time such as ${aTime}`).meta({ format: "date-time", examples: [aTime] });
-export const moment = when(["position", "time"], neither).meta({ examples: [aPosition, aTime] });
+export const positionOrTime = when(["position", "time"], neither).meta({ examples: [aPosition, aTime] });
 export const position = when(["position"], `is not a position (such as ${aPosition})`).meta({ examples: [aPosition] });
 
 export const after = (start: "start" | "now", what: string) =>

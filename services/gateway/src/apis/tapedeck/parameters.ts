@@ -5,12 +5,24 @@ import { type FilterField, parseFilter } from "@tapedeck/shared/filter/filter";
 import { largestPage } from "@tapedeck/shared/largest-page";
 import { upstreamNames } from "@tapedeck/shared/upstreams";
 import { z } from "zod";
-import { after, flag, many, moment, one, position, speed, text, time, until, whole } from "./parameter-schemas.ts";
+import {
+  after,
+  flag,
+  many,
+  one,
+  position,
+  positionOrTime,
+  speed,
+  text,
+  time,
+  until,
+  whole,
+} from "./parameter-schemas.ts";
 
 // The parameters of the HTTP API. These schemas check each request, and the API's description is made of them.
 
 /** Query parameters as they arrive: every value of a repeated one. */
-export type Given = Readonly<Record<string, string | readonly string[]>>;
+export type RawParameters = Readonly<Record<string, string | readonly string[]>>;
 
 const outcomes = Object.values(outcomeNames).filter((name) => name !== "");
 
@@ -41,7 +53,7 @@ const minPosition = one(
   position,
   "The answer reflects at least this position: read your own write. After 2 s the answer is `not_ready`.",
 );
-const at = one(moment, "The state at a moment: a position, or a time (everything that was recorded up to it).");
+const at = one(positionOrTime, "The state at a moment: a position, or a time (everything that was recorded up to it).");
 const paging = {
   limit: whole(largestPage, "At most this many items; 100 by default."),
   page: one(z.string(), "The `nextPage` of an earlier answer."),
@@ -188,7 +200,7 @@ export type ParametersOf<Name extends keyof typeof parameters> = z.infer<(typeof
  * The parameters of a request, as the schema has them.
  * @throws TapedeckError invalid_argument for the first parameter that is wrong or unknown
  */
-export function readParameters<Schema extends z.ZodObject>(schema: Schema, given: Given): z.infer<Schema> {
+export function readParameters<Schema extends z.ZodObject>(schema: Schema, given: RawParameters): z.infer<Schema> {
   const values = Object.entries(given).map(([name, value]) => [name, Array.isArray(value) ? value : [value]]);
   const result = schema.safeParse(Object.fromEntries(values), { reportInput: true });
   if (result.success) return result.data;

@@ -17,7 +17,7 @@ function queryOf(upstream: string) {
       return { head: { ...head, source, heard_at: {} }, rows: [] };
     },
   };
-  return { request: requests, query: query as QueryClient };
+  return { requests: requests, query: query as QueryClient };
 }
 
 const context = (signal = new AbortController().signal) => ({
@@ -29,7 +29,7 @@ const context = (signal = new AbortController().signal) => ({
 const oneAtOnce = () => timedSemaphore({ atOnce: 1, timeoutMs: 20, what: "large answers" });
 
 it("is of one moment and one session: all collections are asked for at once", async () => {
-  const { request: requests, query } = queryOf("skaffold");
+  const { requests, query } = queryOf("skaffold");
   const read = await stateReader({ query, largeAnswers: oneAtOnce() })({ ...context(), at: "e-9" });
   expect(requests).toEqual(["skaffold.v1,skaffold.v2 e-9 "]);
   expect(stateAnswer(read)).toEqual({

@@ -150,12 +150,12 @@ it("and after so many events, however fast they came", async () => {
   expect(last).toBe(26);
   const live = on.open({ subjects: ["web"], developers: ["alice"] }, 3_600_000, { messages: 10 });
   await until(() => live.got.at(-1)?.type === "caught_up", { message: "caught_up" });
-  const heard = live.got.length;
+  const received = live.got.length;
   await on.bob.append(10);
-  await until(() => live.got.length > heard, { message: "the bookmark" });
+  await until(() => live.got.length > received, { message: "the bookmark" });
   await on.alice.append(1, web);
-  await until(() => live.got.length > heard + 1, { message: "the event" });
-  expect(live.got.slice(heard).map(reported)).toEqual(["bookmark 80", "event 81"]);
+  await until(() => live.got.length > received + 1, { message: "the event" });
+  expect(live.got.slice(received).map(reported)).toEqual(["bookmark 80", "event 81"]);
 });
 
 it.each([1, 5])(

@@ -80,8 +80,8 @@ export function tapedeckApi({ query, log, positions, pages, largeAnswers, servic
     }
     // Query may still know the state at a position whose next events the log no longer has.
     if (after !== "now") await positions.resolveAfter(after);
-    const moment = after === "now" ? { minPosition: positions.written(await positions.lastOffset()) } : { at: after };
-    const answer = await readState({ ...context, ...onlySource(filter), ...moment });
+    const stateAt = after === "now" ? { minPosition: positions.written(await positions.lastOffset()) } : { at: after };
+    const answer = await readState({ ...context, ...onlySource(filter), ...stateAt });
     return { afterOffset: positions.own(answer.position), message: stateMessage(answer), release: answer.done };
   }
 

@@ -64,7 +64,7 @@ export async function sourceHarness(source: SourceName) {
     /** What the API under test is built on. */
     deps: { query: query as QueryClient, log: () => log.reader, positions: where },
     over,
-    request: requests,
+    requests: requests,
     /** The position of the event in a message. */
     position: (seq: Sequence) => where.written(offsetOf(seq)),
     /** The position after a whole message. */

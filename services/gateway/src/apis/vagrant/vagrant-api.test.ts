@@ -69,7 +69,7 @@ describe("answers are a real server's, byte for byte", () => {
   ])("%s reads only the record that it names", async (rpc, request) => {
     await on.call(rpc, request).catch(() => {});
     const [ref] = Object.values(request) as { resource_id: string }[];
-    expect(on.request.at(-1)).toMatchObject({ key_prefix: ref?.resource_id });
+    expect(on.requests.at(-1)).toMatchObject({ key_prefix: ref?.resource_id });
   });
 
   it("fields that Tapedeck does not know stay in them", async () => {
@@ -201,14 +201,14 @@ describe("the source of a call", () => {
     for (const rpc of rpcs) await on.call(rpc, {}, { at: "x-5", session: "01A", minPosition: "x-3" });
     await on.call("GetJob", { job_id: "J1" }, { at: "x-5", session: "01A", minPosition: "x-3" });
     const meant = { at: "x-5", session: "01A", min_position: "x-3", source: "default/alice/shop/vagrant" };
-    expect(on.request.slice(-7)).toEqual(Array(7).fill(expect.objectContaining(meant)));
-    expect(on.request.at(-1)).toMatchObject({ collection: "vagrant.jobs", key_prefix: "J1" });
+    expect(on.requests.slice(-7)).toEqual(Array(7).fill(expect.objectContaining(meant)));
+    expect(on.requests.at(-1)).toMatchObject({ collection: "vagrant.jobs", key_prefix: "J1" });
   });
 
   it("a job without an id is not asked for: every id begins with it", async () => {
-    on.request.length = 0;
+    on.requests.length = 0;
     await expect(on.call("GetJob", {})).rejects.toMatchObject({ code: 5, message: "job not found" });
-    expect(on.request).toEqual([]);
+    expect(on.requests).toEqual([]);
   });
 
   it("the position and session of an answer go with it", async () => {

@@ -29,7 +29,7 @@ it.each([
   "/API/docs",
   "//api",
 ])("it never goes on at another host, nor at the API: %j", (to) => {
-  const gone = new URL(origin + ownPath(to, origin));
-  expect(gone.origin).toBe(origin);
+  const left = new URL(origin + ownPath(to, origin));
+  expect(left.origin).toBe(origin);
   expect(ownPath(to, origin)).not.toMatch(/^\/[/\\]|^\/api/i);
 });

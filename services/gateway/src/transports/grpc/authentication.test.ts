@@ -62,11 +62,11 @@ function open(who: string, service = "test.Echo") {
   metadata.set("authorization", who);
   const { requestSerialize, responseDeserialize } = asBytes;
   const call = client.makeBidiStreamRequest(`/${service}/Say`, requestSerialize, responseDeserialize, metadata);
-  const heard: string[] = [];
-  call.on("data", (message: Buffer) => heard.push(String(message))).on("error", () => {});
+  const received: string[] = [];
+  call.on("data", (message: Buffer) => received.push(String(message))).on("error", () => {});
   const end = new Promise<StatusObject>((resolve) => call.on("status", resolve));
   const say = (text: string) => call.write(Buffer.from(text));
-  return { heard, end, say, pause: () => call.pause(), resume: () => call.resume() };
+  return { received, end, say, pause: () => call.pause(), resume: () => call.resume() };
 }
 
 it("a handler knows of no call that is not let in, though it was not asked to ask", async () => {
@@ -80,7 +80,7 @@ it("and of one that is let in, who makes it", async () => {
   callers.set("alice", { token: "1" });
   const call = open("alice");
   call.say("hello");
-  await until(() => call.heard.length === 1, { message: "the echo" });
+  await until(() => call.received.length === 1, { message: "the echo" });
   expect(calls).toEqual([{ workspace: "acme", who: "alice", kind: "token", token: "1" }]);
 });
 
@@ -105,25 +105,25 @@ it("when its token is over a call is: its handler hears no more, its client neit
   const revoked = new AbortController();
   for (const who of ["reader", "stalled"]) callers.set(who, { revoked: revoked.signal });
   const [reading, stalled] = [open("reader"), open("stalled")];
-  const heard = () =>
+  const received = () =>
     messages.filter(([who]) => who === "reader" || who === "stalled").map(([, text]) => text.slice(0, 5));
   reading.say("hello");
   // Reads nothing of what it hears, so that the end waits behind it.
   stalled.pause();
   stalled.say("hello".repeat(400_000));
-  await until(() => heard().length === 2 && reading.heard.length === 1, { message: "both to be heard" });
+  await until(() => received().length === 2 && reading.received.length === 1, { message: "both to be heard" });
   revoked.abort(new TapedeckError("unauthenticated", "the token was revoked"));
   for (const call of [reading, stalled]) call.say("more");
   expect(await reading.end).toMatchObject({ code: 16, details: "the token was revoked" });
   // What is said later on the same connection has come, so that has come too.
   const after = open("alice");
   after.say("hello");
-  await until(() => after.heard.length === 1, { message: "the echo" });
-  expect(heard()).toEqual(["hello", "hello"]);
+  await until(() => after.received.length === 1, { message: "the echo" });
+  expect(received()).toEqual(["hello", "hello"]);
   stalled.resume();
   expect(await stalled.end).toMatchObject({ code: 16, details: "the token was revoked" });
-  expect(reading.heard).toEqual(["hello"]);
-  expect(stalled.heard).not.toContain("too late");
+  expect(reading.received).toEqual(["hello"]);
+  expect(stalled.received).not.toContain("too late");
   for (const who of ["reader", "stalled"]) expect(ends).toContainEqual([who, "the token was revoked"]);
 });
 

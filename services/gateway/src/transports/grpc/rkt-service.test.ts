@@ -83,7 +83,7 @@ describe("one answer", () => {
 
   it("is about what the metadata says", async () => {
     await listPods(client, { "tapedeck-at": "x-5", "tapedeck-session": session });
-    expect(on.request.at(-1)).toMatchObject({ at: "x-5", session });
+    expect(on.requests.at(-1)).toMatchObject({ at: "x-5", session });
   });
 
   it("is rkt's own error where rkt has one, without anything beside it", async () => {

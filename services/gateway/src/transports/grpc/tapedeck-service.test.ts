@@ -25,7 +25,7 @@ import { endPosition, eventPosition, seqIn } from "@tapedeck/shared/testing/posi
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Given, parameters, readParameters } from "../../apis/tapedeck/parameters.ts";
+import { parameters, type RawParameters, readParameters } from "../../apis/tapedeck/parameters.ts";
 import { tapedeckApi } from "../../apis/tapedeck/tapedeck-api.ts";
 import { callerLimits } from "../../limits/limits.ts";
 import { defaultLimits } from "../../limits/settings.ts";
@@ -331,11 +331,11 @@ describe("lists", () => {
   };
   const context = { workspace: "default" };
   const overHttp = {
-    sources: (given: Given) => api.lists.sources(context, readParameters(parameters.sources, given)),
-    sessions: (given: Given) => api.lists.sessions(context, readParameters(parameters.sessions, given)),
-    operations: (given: Given) => api.lists.operations(context, readParameters(parameters.operations, given)),
+    sources: (given: RawParameters) => api.lists.sources(context, readParameters(parameters.sources, given)),
+    sessions: (given: RawParameters) => api.lists.sessions(context, readParameters(parameters.sessions, given)),
+    operations: (given: RawParameters) => api.lists.operations(context, readParameters(parameters.operations, given)),
   };
-  const http = (name: keyof typeof overHttp, given: Given) => lastRequest(overHttp[name](given));
+  const http = (name: keyof typeof overHttp, given: RawParameters) => lastRequest(overHttp[name](given));
 
   it("ask query for what HTTP's ask for", async () => {
     expect(await lastRequest(ask(client.listSources, ListSourcesRequest.fromPartial({ filter, ...paged })))).toEqual(

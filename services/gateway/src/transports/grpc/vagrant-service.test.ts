@@ -133,7 +133,7 @@ describe("one answer", () => {
       "tapedeck-session": "01B",
     });
     expect(ListJobsResponse.decode(bytes).jobs).toHaveLength(1);
-    expect(on.request.at(-1)).toMatchObject({ collection: "vagrant.jobs", at: "x-5", session: "01B" });
+    expect(on.requests.at(-1)).toMatchObject({ collection: "vagrant.jobs", at: "x-5", session: "01B" });
   });
 
   it("is Vagrant's own error where it has one, without anything beside it", async () => {

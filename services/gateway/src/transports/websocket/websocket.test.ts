@@ -228,12 +228,12 @@ it("an id in use is refused without it: the subscription that has it goes on", a
 });
 
 it("a client over its message rate gets an error, and is not read for a moment", async () => {
-  let heard = 0;
+  let received = 0;
   usage = {
     open: () => {},
     async message() {
-      heard++;
-      if (heard === 2 || heard === 3) throw new TapedeckError("limit_exceeded", "wait");
+      received++;
+      if (received === 2 || received === 3) throw new TapedeckError("limit_exceeded", "wait");
     },
   };
   const { got, subscribe, send } = await client();

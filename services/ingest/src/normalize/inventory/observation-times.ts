@@ -35,7 +35,7 @@ export class ObservationTimes {
     this.#isFirst ||= isFirst;
     // Events come in the order of their observations, but an event about something held back or missed has an earlier time.
     const [latest = at, ...others] = [this.#last, this.#secondLast, at]
-      .flatMap((moment) => moment ?? [])
+      .flatMap((timestamp) => timestamp ?? [])
       .sort((a, b) => compareTimestamps(b, a));
     this.#last = latest;
     this.#secondLast = firstBefore(latest, ...others);
@@ -44,5 +44,5 @@ export class ObservationTimes {
 
 /** The first of these that is earlier than `at`. Clocks jump, and an observation may come twice. */
 function firstBefore(at: Timestamp, ...observations: readonly (Timestamp | undefined)[]): Timestamp | undefined {
-  return observations.find((moment) => moment !== undefined && compareTimestamps(moment, at) < 0);
+  return observations.find((timestamp) => timestamp !== undefined && compareTimestamps(timestamp, at) < 0);
 }

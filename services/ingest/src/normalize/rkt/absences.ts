@@ -55,7 +55,7 @@ export class Absences<Memory> {
     const lost = absent.filter((id) => this.#inventory.isPresent(id) && isLost(id));
     if (verdict === "certain" && lost.length > 0) {
       this.#extinction.reported(this.#rules.channel);
-      yield this.#allGone(lost, at);
+      yield this.#allRemoved(lost, at);
     }
     for (const id of lost) yield* this.believe(id, verdict === "certain");
   }
@@ -79,7 +79,7 @@ export class Absences<Memory> {
     return before !== undefined || memory === undefined ? [] : this.#inventory.apply(id, this.#rules.missed(memory));
   }
 
-  #allGone(lost: readonly string[], at: Timestamp): ObservationOutcome {
+  #allRemoved(lost: readonly string[], at: Timestamp): ObservationOutcome {
     const after = lost.flatMap((id) => this.#byId.get(id)?.after ?? []).sort(compareTimestamps)[0];
     return { what: "gap", reason: `all ${this.#rules.noun}s were gone at once`, after, until: at };
   }

@@ -148,8 +148,8 @@ export class HostChannel<Memory> {
     if (one.code !== 0) {
       const meaning = this.#absences.has(one.id) ? meaningOfError(one) : "nothing";
       if (meaning === "there") this.#absences.ended(one.id);
-      const isGone = meaning === "gone" && this.#extinction.verdict(channel) === "none";
-      return isGone ? this.#absences.believe(one.id, false) : [];
+      const isRemoved = meaning === "gone" && this.#extinction.verdict(channel) === "none";
+      return isRemoved ? this.#absences.believe(one.id, false) : [];
     }
     const answered = entries(one.bytes);
     if (answered === undefined) return [this.#unreadable(answerType, one.bytes, at)];
@@ -205,13 +205,13 @@ export class HostChannel<Memory> {
     }
   }
 
-  #resumeDescription(event: Event, { part, gone, returned }: HostDetail): void {
+  #resumeDescription(event: Event, { part, gone: removed, returned }: HostDetail): void {
     const { entries, known, marked } = this.#rules;
     if (part === 0) {
       this.#inventory.reset({ isKnown: true });
       this.#isFirstDescription = event.ordinal === 1n;
       this.#returned = new Set(returned);
-      for (const id of gone) this.#inventory.restore(id, marked("gone", undefined));
+      for (const id of removed) this.#inventory.restore(id, marked("gone", undefined));
     }
     // An item of a later description may have been absent by then, or observed otherwise and not believed.
     const asOf = this.#isFirstDescription ? event.observed_at : undefined;

@@ -250,8 +250,8 @@ describe("a watcher of rkt", () => {
           } else if (detail?.$case === "pod" || detail?.$case === "app") {
             const id = detail.value.pod;
             if (original !== undefined) folded.set(id, acceptPod(folded.get(id), Pod.decode(bytes)));
-            const isGone = detail.$case === "pod" && (detail.value.last_state !== "" || detail.value.removed);
-            if (isGone) folded.delete(id);
+            const isRemoved = detail.$case === "pod" && (detail.value.last_state !== "" || detail.value.removed);
+            if (isRemoved) folded.delete(id);
           }
         }
       }),

@@ -21,7 +21,7 @@ export function mask(name: string, bytes: Uint8Array): MaskedBytes {
 }
 
 /** `named`: paths of values whose names, outside the message, mark them as secrets. Undefined: no such message. */
-function maskMessage(type: DescMessage, bytes: Uint8Array, named: Named = [], depth = 0): MaskedBytes | undefined {
+function maskMessage(type: DescMessage, bytes: Uint8Array, named: NamePath = [], depth = 0): MaskedBytes | undefined {
   const texts = maskTexts(type, bytes, named);
   if (texts === undefined || depth === deepest) return texts;
   const packed = maskPacked(type, texts.bytes, (typeUrl, value, key) => maskAny(typeUrl, value, key, depth + 1));
@@ -35,7 +35,7 @@ function maskAny(typeUrl: string, bytes: Uint8Array, name: string, depth: number
   return typed ?? maskUntyped(bytes, { name, depth, maskAny });
 }
 
-function maskTexts(type: DescMessage, bytes: Uint8Array, alreadyNamed: Named): MaskedBytes | undefined {
+function maskTexts(type: DescMessage, bytes: Uint8Array, alreadyNamed: NamePath): MaskedBytes | undefined {
   let named = alreadyNamed;
   let redacted = 0;
   const mapped = mapStringFields(type, bytes, (text, path) => {
@@ -55,10 +55,10 @@ function maskPrinted(text: string, path: string): MaskedText {
 }
 
 /** Paths at which the next text is the value of a secret. */
-type Named = readonly string[];
+type NamePath = readonly string[];
 
 /** A value comes right after its name: in flags, named values and maps, and among the words of a command. */
-function valuesNamed(text: string, path: string): Named {
+function valuesNamed(text: string, path: string): NamePath {
   const [, parent = "", field = ""] = /^(.*?)([^.]*)$/.exec(path) ?? [];
   if (field === "args") return /^--?[^=]+$/.test(text) && isSecretName(text.replace(/^-+/, "")) ? [path] : [];
   if ((field !== "key" && field !== "name") || !isSecretName(text)) return [];

@@ -23,7 +23,7 @@ export async function freshFrames(
     const { piece } = alone;
     const after = (tail: string) => maskedAfter(normalizer, channel, alone, tail);
     const masked = piece === undefined ? alone : await after(tails.before(piece.stream));
-    const isKnown = (one: HashedFrame) => known.size > 0 && known.take([one.sha], frame.at, frame.moment);
+    const isKnown = (one: HashedFrame) => known.size > 0 && known.take([one.sha], frame.at, frame.timestamp);
     // By its bytes before masking. Otherwise it was recorded without their hash, or with another key: then by its masked
     // bytes. It may have been masked after other pieces, or after none.
     let isRepeated = known.size > 0 && known.take(frame.rawHashes, frame.at);

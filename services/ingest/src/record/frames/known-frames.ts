@@ -19,11 +19,11 @@ export class KnownFrames {
   }
 
   /**
-   * Adds a frame that was recorded from an earlier connection, which this connection may repeat. `moment` is the upstream's
+   * Adds a frame that was recorded from an earlier connection, which this connection may repeat. `timestamp` is the upstream's
    * own time. It also identifies the frame, for repeats whose bytes may differ.
    */
-  addEarlier(hashes: readonly string[], moment?: Timestamp): void {
-    this.#add(moment === undefined ? [...hashes] : [...hashes, momentKey(moment)]);
+  addEarlier(hashes: readonly string[], timestamp?: Timestamp): void {
+    this.#add(timestamp === undefined ? [...hashes] : [...hashes, keyOfTimestamp(timestamp)]);
   }
 
   /** Adds a frame that was recorded from this connection. The tap may push it again, with the same observation time. */
@@ -32,11 +32,11 @@ export class KnownFrames {
   }
 
   /** Returns true if a frame with one of these hashes is known, and uses up one. */
-  take(hashes: readonly string[], at: Timestamp, moment?: Timestamp): boolean {
+  take(hashes: readonly string[], at: Timestamp, timestamp?: Timestamp): boolean {
     if (this.#size === 0) return false;
     if (hashes.some((hash) => this.#takeKey(pushedKey(hash, at)))) return true;
     if (hashes.some((hash) => this.#takeKey(hash))) return true;
-    return moment !== undefined && this.#takeKey(momentKey(moment));
+    return timestamp !== undefined && this.#takeKey(keyOfTimestamp(timestamp));
   }
 
   /** `keys` is the frame's own array: it distinguishes the frame from one with equal keys. */
@@ -65,4 +65,4 @@ export class KnownFrames {
 }
 
 const pushedKey = (hash: string, at: Timestamp | undefined) => `${hash}@${timestampKey(at)}`;
-const momentKey = (moment: Timestamp) => `at ${timestampKey(moment)}`;
+const keyOfTimestamp = (timestamp: Timestamp) => `at ${timestampKey(timestamp)}`;

@@ -45,7 +45,7 @@ export class PendingFrame {
   readonly at: Timestamp;
   readonly #bytes: Uint8Array;
   readonly #functions: FrameFunctions;
-  #moment: { readonly of: Timestamp | undefined } | undefined;
+  #timestamp: { readonly of: Timestamp | undefined } | undefined;
   #rawSha: string | undefined;
   #identity: Buffer | undefined;
   #on: HashedFrame | undefined;
@@ -82,9 +82,9 @@ export class PendingFrame {
     return isLarge(this.#bytes);
   }
 
-  get moment(): Timestamp | undefined {
-    this.#moment ??= { of: this.#functions.timestampOf(this.#bytes) };
-    return this.#moment.of;
+  get timestamp(): Timestamp | undefined {
+    this.#timestamp ??= { of: this.#functions.timestampOf(this.#bytes) };
+    return this.#timestamp.of;
   }
 
   /** Await this before `masked`, which takes long for a large frame. */
@@ -115,21 +115,22 @@ export class PendingFrame {
  */
 export function fingerprintOf(frames: readonly PendingFrame[], redact: Redact): Fingerprint | undefined {
   const plain = earliest(frames.filter((frame) => frame.masked(redact).redacted === 0));
-  if (plain !== undefined) return { at: plain.moment, sha: plain.frame.masked(redact).sha };
+  if (plain !== undefined) return { at: plain.timestamp, sha: plain.frame.masked(redact).sha };
   const masked = earliest(frames);
   if (masked === undefined) return undefined;
-  const { frame, moment } = masked;
-  return { at: moment, sha: frame.identity?.toString("hex") ?? frame.masked(redact).sha };
+  const { frame, timestamp } = masked;
+  return { at: timestamp, sha: frame.identity?.toString("hex") ?? frame.masked(redact).sha };
 }
 
 function earliest(
   frames: readonly PendingFrame[],
-): { readonly frame: PendingFrame; readonly moment: Timestamp } | undefined {
-  let smallest: { readonly frame: PendingFrame; readonly moment: Timestamp } | undefined;
+): { readonly frame: PendingFrame; readonly timestamp: Timestamp } | undefined {
+  let smallest: { readonly frame: PendingFrame; readonly timestamp: Timestamp } | undefined;
   for (const frame of frames) {
-    const { moment } = frame;
-    if (moment === undefined || (smallest !== undefined && compareTimestamps(smallest.moment, moment) <= 0)) continue;
-    smallest = { frame, moment };
+    const { timestamp } = frame;
+    if (timestamp === undefined || (smallest !== undefined && compareTimestamps(smallest.timestamp, timestamp) <= 0))
+      continue;
+    smallest = { frame, timestamp };
   }
   return smallest;
 }

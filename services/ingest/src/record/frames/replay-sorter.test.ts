@@ -5,12 +5,12 @@ import { ReplaySorter } from "./replay-sorter.ts";
 
 type Message = {
   readonly name: string;
-  readonly moment: ReturnType<typeof timestampOfMs> | undefined;
+  readonly timestamp: ReturnType<typeof timestampOfMs> | undefined;
   readonly size: number;
 };
 const message = (name: string, ms?: number, size = 1): Message => ({
   name,
-  moment: ms === undefined ? undefined : timestampOfMs(ms),
+  timestamp: ms === undefined ? undefined : timestampOfMs(ms),
   size,
 });
 const names = (messages: readonly Message[]) => messages.map(({ name }) => name).join("");
@@ -100,7 +100,7 @@ test("messages without a time keep their place behind the one before", () => {
 test("nothing is lost and nothing is doubled, whenever time passes", () => {
   const step = fc.record({
     ms: fc.integer({ min: 0, max: 260 }),
-    moment: fc.integer({ min: 0, max: 9 }),
+    timestamp: fc.integer({ min: 0, max: 9 }),
     tick: fc.boolean(),
   });
   fc.assert(
@@ -108,10 +108,10 @@ test("nothing is lost and nothing is doubled, whenever time passes", () => {
       const channel = new ReplaySorter<Message>({ pieceMs: 600, pieceBytes: 7 });
       let now = 0;
       const out: Message[] = [];
-      steps.forEach(({ ms, moment, tick }, i) => {
+      steps.forEach(({ ms, timestamp, tick }, i) => {
         now += ms;
         if (tick) out.push(...channel.advance(at(now)));
-        out.push(...channel.take(message(String(i), moment), at(now)));
+        out.push(...channel.take(message(String(i), timestamp), at(now)));
       });
       out.push(...channel.release());
       expect(out.map(({ name }) => Number(name)).sort((a, b) => a - b)).toEqual(steps.map((_, i) => i));

@@ -17,7 +17,7 @@ export type ReplayTimes = { readonly silenceMs?: number; readonly pieceMs?: numb
 
 export type Sortable = {
   /** The upstream's own time; undefined if it can't be read. */
-  readonly moment: Timestamp | undefined;
+  readonly timestamp: Timestamp | undefined;
   readonly size: number;
 };
 
@@ -95,14 +95,14 @@ function earlier(one: Timestamp, other: Timestamp): Timestamp {
 function inOrder<T extends Sortable>(arrived: readonly T[]): readonly T[] {
   let previous: Timestamp | undefined;
   const timed = arrived.map((message) => {
-    previous = message.moment ?? previous;
-    return { message, moment: previous };
+    previous = message.timestamp ?? previous;
+    return { message, timestamp: previous };
   });
   // The sort is stable, so equal times stay in the order of arrival.
   timed.sort((a, b) =>
-    a.moment === undefined || b.moment === undefined
-      ? Number(a.moment !== undefined) - Number(b.moment !== undefined)
-      : compareTimestamps(a.moment, b.moment),
+    a.timestamp === undefined || b.timestamp === undefined
+      ? Number(a.timestamp !== undefined) - Number(b.timestamp !== undefined)
+      : compareTimestamps(a.timestamp, b.timestamp),
   );
   return timed.map(({ message }) => message);
 }

@@ -18,7 +18,7 @@ export type KnownConnection = {
   rejoined: boolean;
   lost: boolean;
   /** Its tap vanished after this moment. It may come back and continue. */
-  unheardSince: Timestamp | undefined;
+  silentSince: Timestamp | undefined;
   /** When it was lost, by the reporter's clock. */
   lostAt: Timestamp | undefined;
   /** The tap has reported its end, so nothing more comes from it. */
@@ -55,7 +55,7 @@ export class KnownConnections {
       this.#interrupted.set(before.id, before);
     } else if (before !== undefined) this.#over.add(before.id);
     this.#interrupted.delete(id);
-    const begun = { session: "", rejoined: false, lost: false, unheardSince: undefined, closed: false };
+    const begun = { session: "", rejoined: false, lost: false, silentSince: undefined, closed: false };
     this.#current = { id, address, standIn, tap, offset, ...begun, lostAt: undefined, lostChannels: new Map() };
   }
 
@@ -76,18 +76,18 @@ export class KnownConnections {
     const connection = this.#current;
     if (connection === undefined) return;
     // A connection that continues repeats nothing, so it belongs to the same session as before.
-    if (connection.unheardSince !== undefined) connection.unheardSince = undefined;
+    if (connection.silentSince !== undefined) connection.silentSince = undefined;
     else {
       connection.session = session;
       connection.rejoined = true;
     }
   }
 
-  lost({ channel, unheard }: UpstreamDetail, { inferred, not_before, observed_at }: Event): void {
+  lost({ channel, unheard: isSilent }: UpstreamDetail, { inferred, not_before, observed_at }: Event): void {
     const connection = this.#current;
     if (connection === undefined) return;
     if (channel !== "") connection.lostChannels.set(channel, observed_at);
-    else if (unheard) connection.unheardSince = not_before ?? observed_at;
+    else if (isSilent) connection.silentSince = not_before ?? observed_at;
     else {
       connection.lost = true;
       connection.lostAt = observed_at;

@@ -44,8 +44,8 @@ export class LeaseBucket {
   /** Read from the leader; undefined without an owner. */
   async ownerOf(source: Leased): Promise<{ readonly owner: Owner | undefined; readonly revision: number }> {
     const last = await this.#jsm.streams.getMessage(`KV_${bucket}`, { last_by_subj: subjectOf(source) });
-    const isGone = last === null || last.data.byteLength === 0;
-    return { owner: isGone ? undefined : (last.json() as Owner), revision: last?.seq ?? 0 };
+    const isFree = last === null || last.data.byteLength === 0;
+    return { owner: isFree ? undefined : (last.json() as Owner), revision: last?.seq ?? 0 };
   }
 
   /** Undefined when the revision is not the last one. */

@@ -106,7 +106,7 @@ test("a restart of NATS changes nothing for the holder", async () => {
   await using nc = disposable(await client(nats.port));
   await using here = await openLeases(nc.nc, "I1", outage);
   await using there = await openLeases(nc.nc, "I2", outage);
-  await using gone = await openLeases(cut.nc, "I3", outage);
+  await using closed = await openLeases(cut.nc, "I3", outage);
   const lease = await until(() => here.take(source, "T1"), { message: "the lease" });
   const stop = new AbortController();
   let freed = false;
@@ -117,7 +117,7 @@ test("a restart of NATS changes nothing for the holder", async () => {
   await nats.restart();
   await until(async () => (await there.take(source, "T2")) === undefined, { message: "NATS to answer" });
   // A lease that was taken after all that, and is not renewed, runs out.
-  await until(() => gone.take(elsewhere, "T3"), { message: "the other client to be back" });
+  await until(() => closed.take(elsewhere, "T3"), { message: "the other client to be back" });
   await proxy[Symbol.asyncDispose]();
   await there.freed(elsewhere, never);
   expect({ freed, lost: lease.lost.aborted }).toEqual({ freed: false, lost: false });

@@ -54,13 +54,13 @@ function recorder(lostAfterMs: number, noticeMs = 10): Recorder {
 /** A tap that pushes what it has made since `first`; leaving it without a word is what a kill is. */
 function tapped(on: Recorder, developer: string, { tap = "T", first = 1n } = {}) {
   const requests = new Mailbox<PushRequest>();
-  const gone = new AbortController();
+  const closed = new AbortController();
   const responses: NonNullable<PushResponse["body"]>[] = [];
   let failure: unknown;
   const hello = { developer, project: "shop", upstream: "skaffold", tap, labels: {}, redact: "off", settings: {} };
   void requests.put({ body: { $case: "hello", value: { ...hello, first_index: first } } });
   const pushing = (async () => {
-    const pushed = on.push(requests, { workspace: "default", signal: gone.signal });
+    const pushed = on.push(requests, { workspace: "default", signal: closed.signal });
     for await (const { body } of pushed) if (body !== undefined) responses.push(body);
   })().catch((error: unknown) => {
     failure = error;
@@ -88,7 +88,7 @@ function tapped(on: Recorder, developer: string, { tap = "T", first = 1n } = {})
     failure: () => failure,
     next: () => index,
     async kill() {
-      gone.abort();
+      closed.abort();
       requests.close();
       await pushing;
     },
@@ -131,8 +131,8 @@ test("its session is lost after a time, without an end that anybody saw", async 
   await has("bob", "session.lost");
   const events = await recorded("bob");
   expect(kindsOf(events).slice(-3)).toEqual(["upstream.lost", "session.gap", "session.lost"]);
-  const [heard, , end] = events.slice(-3);
-  expect(end).toMatchObject({ not_before: heard?.not_before, inferred: true });
+  const [received, , end] = events.slice(-3);
+  expect(end).toMatchObject({ not_before: received?.not_before, inferred: true });
   expect(detailOf(events, "session.gap")).toMatchObject({ channel: "", open: true });
   await until(() => on.lost.size === 0, { message: "nobody to be waited for" });
 });
@@ -313,13 +313,13 @@ test("a source that another ingest records is lost when that one's tap is gone, 
   await other.kill();
   expect(other.failure()).toMatchObject({ code: "source_taken" });
   await oneMoreObservation();
-  const heard = timestampNow();
+  const received = timestampNow();
   await oneMoreObservation();
   expect(kindsOf(await recorded("mia"))).not.toContain("upstream.lost");
   await tap.kill();
   await has("mia", "upstream.lost");
   const since = (await recorded("mia")).at(-1)?.not_before;
-  expect(compareTimestamps(since ?? timestampOfMs(0), heard)).toBeGreaterThanOrEqual(0);
+  expect(compareTimestamps(since ?? timestampOfMs(0), received)).toBeGreaterThanOrEqual(0);
   // Its tap has the time to come back that any other has.
   expect(observations.filter((observation) => observation === "free").length).toBeGreaterThan(1);
 });

@@ -7,7 +7,7 @@ import { Semaphore } from "@tapedeck/shared/sync/semaphore";
 import { startTimer, stopTimer, type Timer } from "@tapedeck/shared/sync/timers";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { timestampNow } from "@tapedeck/shared/time/timestamp";
-import type { Examined, LastHeard } from "./unheard-source.ts";
+import type { Examined, LastSeen } from "./silent-source.ts";
 
 export type LostSourcesOptions = {
   /** The time after which a silent session is presumed to be over. */
@@ -19,10 +19,10 @@ export type LostSourcesOptions = {
    * Examines the log of a source that no tap pushes, and adds the events that are missing; undefined if a tap pushes
    * it. Rejects while the log is away.
    */
-  readonly examine: (source: SourceName, heard: LastHeard) => Promise<Examined | undefined>;
+  readonly examine: (source: SourceName, lastSeen: LastSeen) => Promise<Examined | undefined>;
 };
 
-const unknown: LastHeard = { since: undefined, elsewhere: false };
+const unknown: LastSeen = { since: undefined, elsewhere: false };
 /** At start there may be many. */
 const examinedAtOnce = 4;
 
@@ -82,34 +82,34 @@ export class LostSources implements AsyncDisposable {
     await Promise.all(this.#running);
   }
 
-  #examineIn(ms: number, source: SourceName, heard: LastHeard): void {
+  #examineIn(ms: number, source: SourceName, lastSeen: LastSeen): void {
     if (this.#closing.signal.aborted) return;
     stopTimer(this.#timers.get(source));
     const timer = startTimer(() => {
       if (this.#timers.get(source) === timer) this.#timers.delete(source);
-      const running = this.#examine(source, heard).finally(() => this.#running.delete(running));
+      const running = this.#examine(source, lastSeen).finally(() => this.#running.delete(running));
       this.#running.add(running);
     }, ms).unref();
     this.#timers.set(source, timer);
   }
 
-  async #examine(source: SourceName, heard: LastHeard): Promise<void> {
+  async #examine(source: SourceName, lastSeen: LastSeen): Promise<void> {
     const { examine, logger } = this.#options;
     const release = await this.#semaphore.acquire(this.#closing.signal);
     if (release === undefined) return;
     try {
-      const found = await examine(source, heard);
+      const found = await examine(source, lastSeen);
       // A push has begun meanwhile, and its end will be reported.
       if (found === undefined || this.#timers.has(source)) return;
       if (found.lostSince === undefined) this.#lost.delete(source);
       else this.#lost.set(source, found.lostSince);
-      const { elsewhere, again, lostSince: since = heard.since } = found;
+      const { elsewhere, again, lostSince: since = lastSeen.since } = found;
       if (elsewhere !== undefined) this.#examineIn(this.#noticeMs, source, { since: elsewhere, elsewhere: true });
       else if (again !== undefined) this.#examineIn(again.ms ?? this.#noticeMs, source, { since, elsewhere: false });
     } catch (err) {
       if (this.#closing.signal.aborted) return;
       logger.warn({ source, err }, "can't determine whether this source is lost: the log is away");
-      this.#examineIn(this.#noticeMs, source, heard);
+      this.#examineIn(this.#noticeMs, source, lastSeen);
     } finally {
       release();
     }

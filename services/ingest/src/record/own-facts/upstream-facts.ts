@@ -12,7 +12,7 @@ export function upstreamConnected(
 }
 
 /** The tap vanished without closing the connection and has not come back. */
-export function upstreamUnheard({ connection, address }: ConnectionRef): Fact {
+export function upstreamSilent({ connection, address }: ConnectionRef): Fact {
   const reason = "its tap disconnected without notice and has not returned";
   const value = { ...upstreamValue({ connection, address, reason }), unheard: true };
   return {
@@ -24,7 +24,7 @@ export function upstreamUnheard({ connection, address }: ConnectionRef): Fact {
 }
 
 /** The same tap is back and continues its connection. */
-export function upstreamHeardAgain({ connection, address }: ConnectionRef): Fact {
+export function upstreamSeenAgain({ connection, address }: ConnectionRef): Fact {
   const value = { ...upstreamValue({ connection, address }), unheard: true };
   return {
     kind: "upstream.restored",

@@ -150,7 +150,7 @@ export class ChannelRecorder {
   #isForgotten({ rejoined, resumedOffset }: UpstreamConnection, frame: PendingFrame, facts: readonly Fact[]): boolean {
     const { textTtl } = this.#options;
     if (textTtl === undefined || !(rejoined || resumedOffset !== undefined) || !isTextFrame(facts)) return false;
-    return frame.moment !== undefined && msBetween(frame.moment, timestampNow()) >= textTtl * 1_000;
+    return frame.timestamp !== undefined && msBetween(frame.timestamp, timestampNow()) >= textTtl * 1_000;
   }
 
   #number(

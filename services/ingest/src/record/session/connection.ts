@@ -147,7 +147,8 @@ export function assemble(
 export function beginOf({ channels }: UpstreamConnection, firstFrameAt: Timestamp): Timestamp {
   let begin = firstFrameAt;
   for (const { waiting } of channels.values()) {
-    for (const { moment } of waiting) if (moment !== undefined && compareTimestamps(moment, begin) < 0) begin = moment;
+    for (const { timestamp } of waiting)
+      if (timestamp !== undefined && compareTimestamps(timestamp, begin) < 0) begin = timestamp;
   }
   return begin;
 }

@@ -4,7 +4,7 @@ import { timestampNow } from "@tapedeck/shared/time/timestamp";
 import type { KnownConnection } from "../journal/known-connections.ts";
 import type { SourceJournal } from "../journal/source-journal.ts";
 import { gapFilled } from "../own-facts/gap-facts.ts";
-import { upstreamConnected, upstreamHeardAgain, upstreamLost } from "../own-facts/upstream-facts.ts";
+import { upstreamConnected, upstreamLost, upstreamSeenAgain } from "../own-facts/upstream-facts.ts";
 import type { ChannelGaps } from "./channel-gaps.ts";
 import { connectionOf, runPending, type UpstreamConnection } from "./connection.ts";
 import type { FrameRecorder } from "./frame-recorder.ts";
@@ -36,7 +36,7 @@ export class Connections {
   get areUp(): boolean {
     const { connection } = this.#options.journal.history;
     if (this.#current !== undefined) return true;
-    return connection !== undefined && !connection.lost && connection.unheardSince === undefined;
+    return connection !== undefined && !connection.lost && connection.silentSince === undefined;
   }
 
   /** An earlier recorder, or this one, recorded the end of this connection, and none since. */
@@ -62,7 +62,7 @@ export class Connections {
     const { address, standIn } = interrupted ?? dialled;
     const reason = "the tap began another connection";
     if (this.#current !== undefined) await this.close(this.#current, { reason, process_ended: false }, at, true);
-    else if (before !== undefined && !before.lost && before.unheardSince === undefined) {
+    else if (before !== undefined && !before.lost && before.silentSince === undefined) {
       const lost = upstreamLost({ connection: before.id, address: before.address }, reason, true);
       journal.publish([journal.own(before.session, lost, at)]);
     }
@@ -99,10 +99,10 @@ export class Connections {
     const { journal, hello } = this.#options;
     const { history } = journal;
     const { connection } = history;
-    if (connection?.unheardSince === undefined || connection.tap !== hello.tap) return;
+    if (connection?.silentSince === undefined || connection.tap !== hello.tap) return;
     const { id, address, session } = connection;
     const at = timestampNow();
-    journal.publish([journal.own(session, upstreamHeardAgain({ connection: id, address }), at)]);
+    journal.publish([journal.own(session, upstreamSeenAgain({ connection: id, address }), at)]);
     if (history.session?.id !== session || !history.session.openGaps.has("")) return;
     journal.publish([journal.own(session, gapFilled(""), at)]);
   }

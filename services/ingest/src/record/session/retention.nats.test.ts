@@ -114,7 +114,7 @@ async function harness(developer: string, textTtl: number | undefined) {
     async texts(channel = "a") {
       return (await self.events()).filter((event) => event.channel === channel).map(textOf);
     },
-    textGone: (channel = "a") =>
+    textDropped: (channel = "a") =>
       until(async () => (await self.texts(channel)).every((text) => / fact/.test(text)), { message: "the text to go" }),
     async [Symbol.asyncDispose]() {
       over.abort();
@@ -138,8 +138,8 @@ test("text goes, all else stays, and the source's cursor does not go with the te
   await one.write("C1", "a", `${one.at(1)} hello`);
   await one.write("C1", "lines", `${one.at(2)} world`);
   await one.silence();
-  await one.textGone("a");
-  await one.textGone("lines");
+  await one.textDropped("a");
+  await one.textDropped("lines");
 
   expect(kindsOf(await one.events()).at(-1)).toBe("source.checkpoint");
   expect(await one.texts()).toEqual([`${one.at(0)} fact`]);
@@ -161,7 +161,7 @@ test("text that is last again and again needs one checkpoint for each silence", 
   await until(() => kindsOf(one.seen).includes("source.checkpoint"), { message: "the checkpoint" });
   await one.write("C1", "a", `${one.at(6_000)} fact`);
   await recording.drained();
-  await one.textGone();
+  await one.textDropped();
   expect(kindsOf(await one.events()).filter((kind) => kind === "source.checkpoint")).toHaveLength(1);
 });
 
@@ -186,8 +186,8 @@ test("no ordinal is used twice, however often recorders died and all their last 
     await one.silence();
     await other.silence();
     await one.kill();
-    await one.textGone("a");
-    await one.textGone("lines");
+    await one.textDropped("a");
+    await one.textDropped("lines");
     if (((await cursorOf(one.source))?.ordinals.lines ?? 0) === 0) isForgotten = true;
     await one.open();
   }
@@ -214,7 +214,7 @@ test("a reconnect that repeats expired text does not bring it back", async () =>
   await one.silence();
   await one.push("C1", { $case: "closed", value: { reason: "cut", process_ended: false } });
   await one.kill();
-  await one.textGone();
+  await one.textDropped();
   await one.open();
   await one.dial("C2");
   const news = [`${Date.now()} new text`, `${Date.now()} fact three`];
@@ -228,7 +228,7 @@ test("a reconnect that repeats expired text does not bring it back", async () =>
   expect(seen.map(({ ordinal, frame_ordinal }) => [Number(ordinal), Number(frame_ordinal)])).toEqual(
     [1, 2, 3, 4, 5].map((n) => [n, n]),
   );
-  await one.textGone();
+  await one.textDropped();
   expect(await one.texts()).toEqual([said[0], said[2], news[1]]);
 });
 
@@ -243,7 +243,7 @@ test("an earlier session that goes on numbers on behind its expired text", async
   await one.dial("C2");
   await one.write("C2", "a", `${one.at(20_000)} fact of another process`);
   await one.silence();
-  await one.textGone();
+  await one.textDropped();
   await one.dial("C3");
   await one.write("C3", "a", first);
   await one.write("C3", "a", `${one.at(30_000)} fact two`);
@@ -301,7 +301,7 @@ test("nothing of all this seems lost, nor an earlier session that goes on when t
   await one.write("C3", "a", `${one.at(30_000)} fact two`);
   await one.silence();
   await one.kill();
-  await one.textGone();
+  await one.textDropped();
   const ofFirst = (await one.events()).filter(
     (event) => event.session === one.seen.find(({ session }) => session)?.session,
   );
@@ -327,12 +327,12 @@ test("the log never uses a sequence twice, also when it is killed while its last
   const later = { ...newEvent(source, 3, { kind: "log.written" }), ttlSeconds: 30 * 86_400 };
   await publishEach(ownLog.writer, source, [stays, goes, goes], 0);
   const lastSeq = () => ownLog.reader.bounds().then((bounds) => sequenceOf(bounds.lastOffset));
-  const isGone = async () => (await ownLog.reader.lastMatch([])) === endOf(1);
+  const isRemoved = async () => (await ownLog.reader.lastMatch([])) === endOf(1);
   // Once before they go, once after.
   for (let kill = 0; kill < 2; kill++) {
     await own.kill();
     await own.restart();
-    await until(isGone, { message: "the text to go" });
+    await until(isRemoved, { message: "the text to go" });
     expect(await lastSeq()).toBe(3);
   }
   expect(acknowledged(await ownLog.writer.publish(source, "W", [later], 1))).toBe(4);

@@ -3,15 +3,15 @@ import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import type { Offset } from "@tapedeck/shared/log/offset";
 import { formatPosition, type Position, parsePosition } from "@tapedeck/shared/log/position";
 import type { Kysely } from "kysely";
-import { timestampOf } from "../../db/moment.ts";
 import { openSnapshot } from "../../db/read.ts";
 import type { Schema } from "../../db/schema.ts";
+import { timestampOf } from "../../db/timestamp.ts";
 import type { CollectionScope, Item } from "../../views/states/collection.ts";
 import type { Fold, Folds } from "../../views/states/fold.ts";
 import type { WrittenState } from "../../views/states/newest-states.ts";
 import { type Collections, collectionNamed, collectionsOf, type NamedCollection } from "../collections.ts";
 import type { ApiDeps, CallScope } from "../deps.ts";
-import type { SourceHeard } from "../heard-sources.ts";
+import type { SourceLastSeen } from "../last-seen-sources.ts";
 import { reachAt, reachMinimum } from "../reach.ts";
 import { foldedOf, type HeldState, RecentStates } from "./recent-states.ts";
 import { stateAsOf } from "./state-at.ts";
@@ -66,8 +66,8 @@ export function stateReader(folds: Folds, heldBytes = defaultHeldBytes) {
 
     const position = formatPosition(scope);
     const isNow = at === undefined && tables.isCurrent && tables.silentSince === null;
-    const heard = isNow ? deps.heard?.of(scope.source) : undefined;
-    yield { body: { $case: "head", value: headOf(tables, scope, heard) } };
+    const lastSeen = isNow ? deps.lastSeen?.of(scope.source) : undefined;
+    yield { body: { $case: "head", value: headOf(tables, scope, lastSeen) } };
     for (const collection of collections) {
       const items = collection.of === "tables" ? collection.items(scope, db) : state.itemsOf(collection);
       for await (const { key, bytes, offset } of items) {
@@ -148,15 +148,15 @@ async function reachedSnapshot(deps: ApiDeps, request: Pick<ReadStateRequest, "a
 function headOf(
   { epoch, hasEnded, silentSince, newestSource }: StateTables,
   scope: CollectionScope,
-  heard: SourceHeard | undefined,
+  lastSeen: SourceLastSeen | undefined,
 ) {
   return {
     position: formatPosition(scope),
     source: scope.source,
     session: scope.session?.session ?? "",
     session_ended: hasEnded,
-    not_heard_since: timestampOf(silentSince, 0) ?? heard?.notHeardSince,
-    heard_at: { ...heard?.heardAt },
+    not_heard_since: timestampOf(silentSince, 0) ?? lastSeen?.notHeardSince,
+    heard_at: { ...lastSeen?.heardAt },
     newest_source: newestSource === null ? undefined : formatPosition({ epoch, offset: newestSource }),
   };
 }

@@ -54,7 +54,7 @@ export type StoredState = {
 
 type Nullable<T> = { readonly [Name in keyof T]: T[Name] | null };
 
-type Row = { readonly tables_version: string; readonly epoch: string; readonly checkpoint: Offset } & Nullable<
+type StateRow = { readonly tables_version: string; readonly epoch: string; readonly checkpoint: Offset } & Nullable<
   Pick<SourceRow, "source" | "upstream" | "first_position"> &
     Pick<SessionRow, "session" | "start_position" | "last_position"> & {
       readonly newest_source: Offset;
@@ -98,17 +98,17 @@ export async function readStateTables(db: Kysely<Schema>, question: StateQuestio
   };
 }
 
-function sourceIn({ source, upstream, first_position }: Row): StateTables["source"] {
+function sourceIn({ source, upstream, first_position }: StateRow): StateTables["source"] {
   if (source === null || upstream === null || first_position === null) return undefined;
   return { source, upstream, first_position };
 }
 
-function sessionIn({ source, session, start_position, last_position }: Row): SessionRange | undefined {
+function sessionIn({ source, session, start_position, last_position }: StateRow): SessionRange | undefined {
   if (source === null || session === null || start_position === null || last_position === null) return undefined;
   return { source, session, start_position, last_position };
 }
 
-function storedIn({ is_live, position, version, state }: Row): StoredState | undefined {
+function storedIn({ is_live, position, version, state }: StateRow): StoredState | undefined {
   if (is_live === null || position === null || version === null) return undefined;
   return { isLive: is_live, position, version, ...(state !== null && { json: state }) };
 }
@@ -155,10 +155,10 @@ function tablesQuery({
   foldVersion,
   known,
   ...request
-}: StateQuestion): RawBuilder<Row> {
+}: StateQuestion): RawBuilder<StateRow> {
   const newest = sql`(select max(first_position) from sources where workspace = ${text(workspace)})`;
   const current = currentSession(sql`of.source`, at ?? beyondAll);
-  return sql<Row>`${withoutSwap}
+  return sql<StateRow>`${withoutSwap}
     select ${versionOf(sql`log`)} as tables_version, log.epoch, log.position as checkpoint, of.source, of.upstream, of.first_position,
       ${request.with_newest_source ? newest : sql`null::int8`} as newest_source, one.session, one.start_position, one.last_position,
       ${at === undefined ? sql`one.end_position is not null` : hadEnded(at)} as has_ended,

@@ -1,6 +1,6 @@
 import type { BuildStatsRequest, BuildStatsResponse } from "@tapedeck/proto/tapedeck/v1/query";
 import { sql } from "kysely";
-import { momentOf } from "../../db/moment.ts";
+import { storedTimestamp } from "../../db/timestamp.ts";
 import type { SqlCondition } from "../conditions.ts";
 import type { ApiDeps } from "../deps.ts";
 import { buildsByMonth, canCountByMonth } from "./builds-by-month.ts";
@@ -31,7 +31,7 @@ const builds = {
 export function daysBetween({ from, to }: BuildStatsRequest): (SqlCondition | undefined)[] {
   const day = sql`(t.started_at at time zone 'UTC')::date`;
   const of = (timestamp: BuildStatsRequest["from"]) =>
-    timestamp && sql`(${momentOf(timestamp).at}::timestamptz at time zone 'UTC')::date`;
+    timestamp && sql`(${storedTimestamp(timestamp).at}::timestamptz at time zone 'UTC')::date`;
   const [first, last] = [of(from), of(to)];
   return [first && sql`${day} >= ${first}`, last && sql`${day} <= ${last}`];
 }

@@ -1,8 +1,8 @@
 import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
 import type { BuildStatsRequest } from "@tapedeck/proto/tapedeck/v1/query";
 import { sql } from "kysely";
-import { momentOf } from "../../db/moment.ts";
 import { text } from "../../db/text.ts";
+import { storedTimestamp } from "../../db/timestamp.ts";
 import { allOf, type SqlCondition } from "../conditions.ts";
 import type { ApiDeps } from "../deps.ts";
 import type { Counted } from "./grouped.ts";
@@ -74,8 +74,8 @@ function partsOf({ workspace, from, to }: BuildStatsRequest): readonly SqlCondit
 
 /** The builds of [from, to), which are a month's at most. A text is a day in UTC. */
 function edge(workspace: string, from: Timestamp | string, to: Timestamp | string | undefined): SqlCondition {
-  const moment = (at: Timestamp | string) =>
-    typeof at === "string" ? sql`${`${at}T00:00:00Z`}::timestamptz` : sql`${momentOf(at).at}::timestamptz`;
+  const timestampSql = (at: Timestamp | string) =>
+    typeof at === "string" ? sql`${`${at}T00:00:00Z`}::timestamptz` : sql`${storedTimestamp(at).at}::timestamptz`;
   const day = sql`(started_at at time zone 'UTC')::date`;
   return sql`
     select workspace, project, artifact,
@@ -84,10 +84,10 @@ function edge(workspace: string, from: Timestamp | string, to: Timestamp | strin
     from (select *, outcome in ('succeeded', 'failed') and not cache_hit as ran from build_times) build
     where ${allOf([
       sql`workspace = ${text(workspace)} and not injected`,
-      sql`started_at >= ${moment(from)} and ${day} >= (${moment(from)} at time zone 'UTC')::date`,
+      sql`started_at >= ${timestampSql(from)} and ${day} >= (${timestampSql(from)} at time zone 'UTC')::date`,
       to === undefined
         ? undefined
-        : sql`started_at < ${moment(to)} and ${day} <= (${moment(to)} at time zone 'UTC')::date`,
+        : sql`started_at < ${timestampSql(to)} and ${day} <= (${timestampSql(to)} at time zone 'UTC')::date`,
     ])}`;
 }
 

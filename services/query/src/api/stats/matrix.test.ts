@@ -159,14 +159,14 @@ function columnsOf({ at, columns }: Kind, zone: string): Readonly<Record<string,
   };
 }
 
-type Row = { readonly group: Readonly<Record<string, string>> } & Readonly<Record<string, unknown>>;
+type MatrixRow = { readonly group: Readonly<Record<string, string>> } & Readonly<Record<string, unknown>>;
 
 async function bySql(kind: Kind, workspace: string, group: readonly string[], zone: string, range: string) {
   const columns = columnsOf(kind, zone);
   const keys = group.map((name) => `coalesce(${columns[name]}, '')`);
   const figures = Object.entries(kind.figures).map(([name, figure]) => `${figure} as ${name}`);
   const { rows } = await sql
-    .raw<Row>(
+    .raw<MatrixRow>(
       `select jsonb_build_object(${group.flatMap((name, index) => [`'${name}'`, keys[index]]).join(", ")}) as "group",
         ${figures.join(", ")}
       from ${kind.from} t where workspace = '${workspace}' ${range}
@@ -200,8 +200,8 @@ async function byApi(about: string, request: Partial<BuildStatsRequest>) {
   );
 }
 
-function sorted(rows: readonly Row[]): readonly Row[] {
-  const key = ({ group }: Row) => JSON.stringify(Object.entries(group).toSorted(([a], [b]) => (a < b ? -1 : 1)));
+function sorted(rows: readonly MatrixRow[]): readonly MatrixRow[] {
+  const key = ({ group }: MatrixRow) => JSON.stringify(Object.entries(group).toSorted(([a], [b]) => (a < b ? -1 : 1)));
   return rows.toSorted((a, b) => (key(a) < key(b) ? -1 : 1));
 }
 
@@ -214,7 +214,7 @@ const week = { from: "2026-10-21T10:17:31Z", to: "2026-10-28T03:59:59Z" };
 
 const time = (text: string) => ({ seconds: BigInt(Date.parse(text) / 1_000), nanos: 0 });
 /** The API's figures are numbers of JavaScript: two sums of the same may differ in the last digit. */
-const rounded = (rows: readonly Row[]) =>
+const rounded = (rows: readonly MatrixRow[]) =>
   rows.map((row) =>
     Object.fromEntries(
       Object.entries(row).map(([name, value]) => [name, typeof value === "number" ? Number(value.toFixed(6)) : value]),
@@ -261,7 +261,7 @@ describe("builds of more than 50,000", () => {
     const api = await byApi("builds", { workspace: "large", group: [...group], zone });
     const views = await bySql(kind, "large", group, zone, "");
     if (isExact) return expect(rounded(api)).toEqual(rounded(views));
-    const counts = (rows: readonly Row[]) =>
+    const counts = (rows: readonly MatrixRow[]) =>
       rows.map((row) => Object.fromEntries(Object.entries(row).filter(([name]) => !percentiles.includes(name))));
     expect(counts(api)).toEqual(counts(views));
     for (const [index, row] of api.entries()) {
@@ -297,16 +297,17 @@ describe.each(["when days are counted", "when days were summed up"])("%s", (when
   ] as const)("%s is what the statistics of %s say by %j", async (view, about, group, figures) => {
     const columns = figures.map((name) => (name === "count" ? "builds as count" : name));
     const { rows } = await sql
-      .raw<Row>(
+      .raw<MatrixRow>(
         `select jsonb_build_object(${group.map((name) => `'${name}', ${name === "day" ? "coalesce(day::text, '')" : name}`).join(", ")}) as "group",
       ${columns.join(", ")} from ${view} where workspace = 'small'`,
       )
       .execute(database.db);
     const api = await byApi(about, { workspace: "small", group: [...group] });
-    const isShown = (row: Row) =>
+    const isShown = (row: MatrixRow) =>
       // A view about artifacts has those that were built, or flaked, at all.
       view === "flaky_artifacts" ? row.flakes !== 0 : view !== "slowest_artifacts" || row.count !== 0;
-    const only = (row: Row) => Object.fromEntries(["group", ...figures].map((name) => [name, row[name]])) as Row;
+    const only = (row: MatrixRow) =>
+      Object.fromEntries(["group", ...figures].map((name) => [name, row[name]])) as MatrixRow;
     expect(rows.length).toBeGreaterThan(20);
     expect(rounded(api.filter(isShown).map(only))).toEqual(rounded(sorted(rows).map(only)));
   });

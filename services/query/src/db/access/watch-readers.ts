@@ -49,8 +49,8 @@ async function endOverdue(database: Database, limits: ReaderLimits): Promise<rea
   const { db } = database;
   const roles = [analyst, ...(await logins(database)).map(({ login }) => login)];
   await watchable(database, roles);
-  const passed = (moment: string, ms: number) =>
-    sql`clock_timestamp() - ${sql.ref(moment)} > ${ms + graceMs} * interval '1 millisecond'`;
+  const passed = (column: string, ms: number) =>
+    sql`clock_timestamp() - ${sql.ref(column)} > ${ms + graceMs} * interval '1 millisecond'`;
   const { rows } = await sql<Ended & { readonly done: boolean }>`
     select usename as login, what, pg_terminate_backend(pid) as done
     from (

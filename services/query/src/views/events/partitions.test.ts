@@ -32,7 +32,8 @@ it("the first event of a month waits for no reader, and no reader waits for it",
   await using fresh = await freshDatabase(migrated);
   await using database = openDatabase({ url: fresh.url, connections: 2 });
   await using readers = openDatabase({ url: fresh.url, connections: 2 });
-  const ensure = (...moments: string[]) => database.db.transaction().execute((tx) => ensurePartitions(tx, moments));
+  const ensure = (...timestamps: string[]) =>
+    database.db.transaction().execute((tx) => ensurePartitions(tx, timestamps));
   await ensure("2026-11-30T23:59:59.999Z");
   await insertEvent(database, "2026-11-30T23:59:59.999Z", 1);
   // What would wait for a lock fails instead.
@@ -62,7 +63,8 @@ it("the first event of a month waits for no reader, and no reader waits for it",
 it("makes months of any time once, with the indexes of events, and none that is there", async () => {
   await using fresh = await freshDatabase(migrated);
   await using database = openDatabase({ url: fresh.url, connections: 1 });
-  const ensure = (...moments: string[]) => database.db.transaction().execute((tx) => ensurePartitions(tx, moments));
+  const ensure = (...timestamps: string[]) =>
+    database.db.transaction().execute((tx) => ensurePartitions(tx, timestamps));
   // An earlier version made it like this.
   await sql`create table events_2026_10 partition of events for values from ('2026-10-01Z') to ('2026-11-01Z')`.execute(
     database.db,

@@ -9,9 +9,9 @@ import type { Tx } from "../../db/database.ts";
  * all readers: it would wait for whoever is in a transaction that has read `events`, and later readers would wait behind it.
  * To attach it takes a lock that no reader and no writer of rows holds or waits for.
  */
-export async function ensurePartitions(tx: Tx, moments: Iterable<string>): Promise<void> {
+export async function ensurePartitions(tx: Tx, timestamps: Iterable<string>): Promise<void> {
   const months = new Set<string>();
-  for (const moment of moments) months.add(moment.slice(0, 7));
+  for (const timestamp of timestamps) months.add(timestamp.slice(0, 7));
   const { rows } = await sql<{ month: string }>`
     select month from unnest(${[...months]}::text[]) as month
     where to_regclass(${sql.raw("'events_' || replace(month, '-', '_')")}) is null

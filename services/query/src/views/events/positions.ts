@@ -6,7 +6,7 @@ import type { View } from "../view.ts";
 import { blocksFrom, eventBlocks } from "./blocks.ts";
 import { groupId, groupName, groupOf } from "./groups.ts";
 
-type Row = {
+type PositionRow = {
   readonly group: string;
   readonly subject: string;
   /** Where it begins. */
@@ -47,8 +47,8 @@ export const eventPositions: View = {
   },
 };
 
-function rowsOf(batch: readonly RecordedEvent[], blocks: readonly Offset[]): readonly Row[] {
-  const rows = new Map<string, Row>();
+function rowsOf(batch: readonly RecordedEvent[], blocks: readonly Offset[]): readonly PositionRow[] {
+  const rows = new Map<string, PositionRow>();
   let nth = 0;
   for (const { event, offset } of batch) {
     while (nth + 1 < blocks.length && (blocks[nth + 1] ?? 0) <= offset) nth += 1;
@@ -64,7 +64,7 @@ function rowsOf(batch: readonly RecordedEvent[], blocks: readonly Offset[]): rea
   return [...rows.values()];
 }
 
-function add(rows: Map<string, Row>, row: Omit<Row, "distances">, offset: Offset): void {
+function add(rows: Map<string, PositionRow>, row: Omit<PositionRow, "distances">, offset: Offset): void {
   const name = [row.group, row.block, row.alias, row.session, row.subject].join("\0");
   const known = rows.get(name);
   if (known === undefined) rows.set(name, { ...row, distances: [offset - row.block] });

@@ -1,16 +1,16 @@
 import { outcomeNames, timeSourceNames } from "@tapedeck/shared/events/names";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
-import { momentOf, momentOfDate } from "../../db/moment.ts";
 import type { EventRow } from "../../db/schema.ts";
 import { key, longText, plain, text } from "../../db/text.ts";
+import { storedTimestamp, textOfDate } from "../../db/timestamp.ts";
 import { sourceColumns } from "../view.ts";
 
 export function eventRow({ event, offset, recordedAt }: RecordedEvent): EventRow {
-  const occurred = momentOf(event.occurred_at);
+  const occurred = storedTimestamp(event.occurred_at);
   return {
     ...sourceColumns(event.source),
     position: offset,
-    recorded_at: momentOfDate(recordedAt),
+    recorded_at: textOfDate(recordedAt),
     id: event.id,
     session: event.session,
     channel: event.channel,
@@ -26,8 +26,8 @@ export function eventRow({ event, offset, recordedAt }: RecordedEvent): EventRow
     occurred_at: occurred.at,
     occurred_ns: occurred.ns,
     time_source: timeSourceNames[event.time_source] ?? "",
-    not_before: momentOf(event.not_before).at,
-    observed_at: momentOf(event.observed_at).at,
+    not_before: storedTimestamp(event.not_before).at,
+    observed_at: storedTimestamp(event.observed_at).at,
     operation_kind: event.operation?.kind ?? null,
     operation_subject: event.operation === undefined ? null : key(event.operation.subject),
     runner: event.operation?.runner ?? null,

@@ -1,6 +1,6 @@
 import { nanosOfTimestamp } from "@tapedeck/shared/time/timestamp";
-import { timestampOf } from "../../db/moment.ts";
 import type { FinishedLoopRow, OperationRow } from "../../db/schema.ts";
+import { timestampOf } from "../../db/timestamp.ts";
 import { type LoopPhase, type LoopSpan, phases, type Wait, waitsOf } from "./timeline.ts";
 
 /** A loop is known by these. */

@@ -91,8 +91,8 @@ describe.each([1, 1_000])("labels that change, in batches of %i", (events) => {
     first.ended();
     const second = begun(script, "B");
     loop(second);
-    const gone = begun(script, "C");
-    gone.labelled({ branch: "gone" }, loop(gone));
+    const removed = begun(script, "C");
+    removed.labelled({ branch: "gone" }, loop(removed));
     script.add({ kind: "session.erased", session: "C", subject: "C" });
     await using tables = await projected(script, events);
     const branches = (await labelsIn(tables.database, "loops")).map((labels) => (labels as typeof main).branch);

@@ -1,10 +1,10 @@
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { sql } from "kysely";
 import type { Tx } from "../../db/database.ts";
-import { momentOf } from "../../db/moment.ts";
 import type { SessionLabelsRow } from "../../db/schema.ts";
 import { table, upsert } from "../../db/table.ts";
 import { key, longText } from "../../db/text.ts";
+import { storedTimestamp } from "../../db/timestamp.ts";
 import type { LoopKey } from "./finished-loop.ts";
 
 const sessionLabels = table("session_labels", ["session", "at", "ns", "position"]);
@@ -43,7 +43,7 @@ export async function applyLabels(tx: Tx, batch: readonly RecordedEvent[], begun
 function labelsIn({ event, offset }: RecordedEvent): SessionLabelsRow | undefined {
   const { kind, detail, session, source, occurred_at } = event;
   if (kind !== "session.labelled" || detail?.$case !== "session_detail" || session === "") return undefined;
-  const { at, ns } = momentOf(occurred_at);
+  const { at, ns } = storedTimestamp(occurred_at);
   if (at === null) return undefined;
   const entries = Object.entries(detail.value.labels);
   const labels = Object.fromEntries(entries.map(([name, value]) => [key(name), value === "" ? null : longText(value)]));

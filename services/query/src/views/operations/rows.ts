@@ -1,8 +1,8 @@
 import type { CommandDetail } from "@tapedeck/proto/tapedeck/v1/event";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
-import { millisecondsBetween, momentOf } from "../../db/moment.ts";
 import type { OperationRow, OutcomeText } from "../../db/schema.ts";
 import { longText, text } from "../../db/text.ts";
+import { millisecondsBetween, storedTimestamp } from "../../db/timestamp.ts";
 import { sourceColumns } from "../view.ts";
 import { endsSession, type Pairing, pairingKey, stepOf } from "./pairing.ts";
 
@@ -84,7 +84,7 @@ function unbegun(pairing: Pairing, { event, offset }: RecordedEvent): OperationR
 }
 
 function begun(pairing: Pairing, recorded: RecordedEvent): OperationRow {
-  const started = momentOf(recorded.event.occurred_at);
+  const started = storedTimestamp(recorded.event.occurred_at);
   return {
     ...unbegun(pairing, recorded),
     ...detailColumns(recorded),
@@ -95,7 +95,7 @@ function begun(pairing: Pairing, recorded: RecordedEvent): OperationRow {
 
 function ended(row: OperationRow, recorded: RecordedEvent, outcome: OutcomeText): OperationRow {
   const { event, offset } = recorded;
-  const end = momentOf(event.occurred_at);
+  const end = storedTimestamp(event.occurred_at);
   return {
     ...row,
     ...detailColumns(recorded),
@@ -118,7 +118,7 @@ function longestMs({ kind }: Pick<OperationRow, "kind">): number {
 
 /** A cache hit has no duration, because nothing was built. */
 function cached(pairing: Pairing, recorded: RecordedEvent): OperationRow {
-  const { at, ns } = momentOf(recorded.event.occurred_at);
+  const { at, ns } = storedTimestamp(recorded.event.occurred_at);
   return {
     ...begun(pairing, recorded),
     ended_at: at,

@@ -34,7 +34,7 @@ function evolvePods(before: HostInventory, event: Event): HostInventory {
     return described(before, event.detail.value, list?.pods.flatMap(podItem));
   }
   const pods = withoutDescription(before);
-  if (isGone(event)) return changed(pods, [{ id: event.subject }]);
+  if (isRemoved(event)) return changed(pods, [{ id: event.subject }]);
   const listed = messageOf(event, "v1alpha.Pod", Pod);
   if (listed === undefined) return pods;
   const known = bytesOf(pods, listed.id);
@@ -43,7 +43,7 @@ function evolvePods(before: HostInventory, event: Event): HostInventory {
 }
 
 /** True also for a pod that never ran, and for one whose collection was reported before. */
-function isGone({ kind, detail }: Event): boolean {
+function isRemoved({ kind, detail }: Event): boolean {
   if (detail?.$case !== "pod") return false;
   const { phase, removed } = detail.value;
   if (kind === "pod.collected") return phase === "removed" || phase === "never-ran";

@@ -83,10 +83,10 @@ export function described(
   const ids = [...before, ...listed.map(({ id }) => id)];
   if (part + 1 < parts) return { ...known, describing: { part: part + 1, parts, listed: ids } };
   const existing = new Set(ids);
-  const gone = itemsOf(known).filter(({ id }) => !existing.has(id));
+  const removed = itemsOf(known).filter(({ id }) => !existing.has(id));
   return changed(
     known,
-    gone.map(({ id }) => ({ id })),
+    removed.map(({ id }) => ({ id })),
   );
 }
 

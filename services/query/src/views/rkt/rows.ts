@@ -8,9 +8,9 @@ import {
   podStateToJSON,
 } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { timestampOfNanos } from "@tapedeck/shared/time/timestamp";
-import { momentOf } from "../../db/moment.ts";
 import type { RktAppRow, RktImageRow, RktNetworkRow, RktPodRow } from "../../db/schema.ts";
 import { key, text } from "../../db/text.ts";
+import { storedTimestamp } from "../../db/timestamp.ts";
 import type { OfSession, StateStep } from "../states/state-table.ts";
 import { validityFrom } from "../states/validity.ts";
 import type { RktState } from "./state.ts";
@@ -25,9 +25,9 @@ export function podRow(step: StateStep<RktState>, of: OfSession, pod: Pod): RktP
     state: word(podStateToJSON(pod.state), pod.state),
     pid: pod.pid > 0 ? pod.pid : null,
     cgroup: text(pod.cgroup),
-    created_at: moment(pod.created_at),
-    started_at: moment(pod.started_at),
-    gc_marked_at: moment(pod.gc_marked_at),
+    created_at: timestampOfUnixNanos(pod.created_at),
+    started_at: timestampOfUnixNanos(pod.started_at),
+    gc_marked_at: timestampOfUnixNanos(pod.gc_marked_at),
     apps: pod.apps.length,
     ...validityFrom(step),
   };
@@ -60,7 +60,7 @@ export function imageRow(step: StateStep<RktState>, of: OfSession, image: Image)
     image: key(image.id),
     name: text(image.name),
     version: text(image.version),
-    imported_at: moment(image.import_timestamp * second),
+    imported_at: timestampOfUnixNanos(image.import_timestamp * second),
     // An odd upstream may report a size that does not fit the column.
     size: Math.max(0, Math.min(Number(image.size), Number.MAX_SAFE_INTEGER)),
     labels: Object.fromEntries(labels),
@@ -71,8 +71,8 @@ export function imageRow(step: StateStep<RktState>, of: OfSession, image: Image)
 const second = 1_000_000_000n;
 
 /** From nanoseconds since 1970. rkt reports 0 for an unknown time. */
-function moment(nanos: bigint): string | null {
-  return nanos <= 0n ? null : momentOf(timestampOfNanos(nanos)).at;
+function timestampOfUnixNanos(nanos: bigint): string | null {
+  return nanos <= 0n ? null : storedTimestamp(timestampOfNanos(nanos)).at;
 }
 
 /** "POD_STATE_RUNNING" → "RUNNING"; an unknown state is its number. */

@@ -147,8 +147,8 @@ it("an entry that a description does not list is gone from then on", async () =>
     const detail = { $case: "host" as const, value: { part: 0, parts: 1, entries: 0 } };
     script.add({ kind: "inventory.described", session: "S", channel: "pods", original: empty, detail }, 5_000);
   });
-  const gone = { gone: true, gone_at: "2026-11-20T09:00:05.000000Z", last_position: offsetOf(3) };
-  expect(found.rkt_pods).toMatchObject([gone, gone]);
+  const removed = { gone: true, gone_at: "2026-11-20T09:00:05.000000Z", last_position: offsetOf(3) };
+  expect(found.rkt_pods).toMatchObject([removed, removed]);
 });
 
 it("an erased session leaves nothing", async () => {

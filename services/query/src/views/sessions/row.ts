@@ -1,8 +1,8 @@
 import { type CommandRun, TimeSource } from "@tapedeck/proto/tapedeck/v1/event";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
-import { momentOf } from "../../db/moment.ts";
 import type { SessionRow } from "../../db/schema.ts";
 import { key, longText, text } from "../../db/text.ts";
+import { storedTimestamp } from "../../db/timestamp.ts";
 import { sourceColumns } from "../view.ts";
 
 /** The session's row after one event. Recording may begin mid-session, so any event of a session creates its row. */
@@ -12,7 +12,7 @@ export function rowAfter(row: SessionRow | undefined, recorded: RecordedEvent): 
   const updated = { ...before, ...described(recorded, before), last_position: offset };
   switch (event.kind) {
     case "session.started": {
-      const started = momentOf(event.occurred_at);
+      const started = storedTimestamp(event.occurred_at);
       return { ...open(updated), started_at: started.at, started_ns: started.ns };
     }
     case "upstream.restored":
@@ -20,7 +20,7 @@ export function rowAfter(row: SessionRow | undefined, recorded: RecordedEvent): 
     case "session.ended":
     case "session.lost": {
       const isObserved = event.time_source !== TimeSource.TIME_SOURCE_INTERVAL;
-      const ended = momentOf(isObserved ? event.occurred_at : undefined);
+      const ended = storedTimestamp(isObserved ? event.occurred_at : undefined);
       const detail = event.detail?.$case === "session_detail" ? event.detail.value : undefined;
       return {
         ...updated,
@@ -57,7 +57,7 @@ function open(row: SessionRow): SessionRow {
 }
 
 function firstRow({ event, offset }: RecordedEvent): SessionRow {
-  const started = momentOf(event.occurred_at);
+  const started = storedTimestamp(event.occurred_at);
   return {
     ...sourceColumns(event.source),
     session: event.session,

@@ -86,13 +86,13 @@ it("reports when the source disconnected, or was last heard if its loss was not 
   addTo(hungUp, "upstream.connected");
   expect(seen(hungUp)).toEqual([null, null, "00.003", "00.003", null]);
 
-  const gone = scenario();
-  connected(gone);
-  const not_before = gone.events.at(-1)?.occurred_at;
+  const removed = scenario();
+  connected(removed);
+  const not_before = removed.events.at(-1)?.occurred_at;
   const detail = { $case: "upstream" as const, value: { unheard: true } };
-  gone.add({ kind: "upstream.lost", session: "A", detail, ...(not_before && { not_before }) });
-  gone.add({ kind: "upstream.restored", session: "A", detail });
-  expect(seen(gone)).toEqual([null, null, "00.002", null]);
+  removed.add({ kind: "upstream.lost", session: "A", detail, ...(not_before && { not_before }) });
+  removed.add({ kind: "upstream.restored", session: "A", detail });
+  expect(seen(removed)).toEqual([null, null, "00.002", null]);
 });
 
 it("is not in a session when a connection without one is restored", () => {

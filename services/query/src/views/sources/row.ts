@@ -1,14 +1,14 @@
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
-import { momentOf, momentOfDate } from "../../db/moment.ts";
 import type { SourceRow, SourceStatus } from "../../db/schema.ts";
 import { longText, text } from "../../db/text.ts";
+import { storedTimestamp, textOfDate } from "../../db/timestamp.ts";
 import { sourceColumns } from "../view.ts";
 
 export function rowAfter(row: SourceRow | undefined, recorded: RecordedEvent): SourceRow {
   const { event, offset } = recorded;
   const before = row ?? firstRow(recorded);
   const link = linkAfter(before, recorded);
-  const occurred = momentOf(event.occurred_at ?? event.observed_at);
+  const occurred = storedTimestamp(event.occurred_at ?? event.observed_at);
   return {
     ...before,
     ...described(recorded, before),
@@ -17,7 +17,7 @@ export function rowAfter(row: SourceRow | undefined, recorded: RecordedEvent): S
     not_heard_since: notHeardSince(before, recorded),
     gaps: before.gaps + (event.kind === "session.gap" && event.session === "" ? 1 : 0),
     last_position: offset,
-    last_event_at: occurred.at ?? momentOfDate(recorded.recordedAt),
+    last_event_at: occurred.at ?? textOfDate(recorded.recordedAt),
     last_event_ns: occurred.ns,
   };
 }
@@ -95,17 +95,17 @@ function notHeardSince({ not_heard_since }: SourceRow, recorded: RecordedEvent):
     case "upstream.restored":
       return null;
     case "upstream.lost":
-      return isOneChannel(detail) ? not_heard_since : (not_heard_since ?? heardLast(recorded));
+      return isOneChannel(detail) ? not_heard_since : (not_heard_since ?? lastSeenAt(recorded));
     case "session.lost":
-      return not_heard_since ?? heardLast(recorded);
+      return not_heard_since ?? lastSeenAt(recorded);
     default:
       return not_heard_since;
   }
 }
 
 /** The time of the loss, or the last time at which the source was heard from if the loss itself was not observed. */
-function heardLast({ event, recordedAt }: RecordedEvent): string {
-  return momentOf(event.not_before).at ?? momentOf(event.occurred_at).at ?? momentOfDate(recordedAt);
+function lastSeenAt({ event, recordedAt }: RecordedEvent): string {
+  return storedTimestamp(event.not_before).at ?? storedTimestamp(event.occurred_at).at ?? textOfDate(recordedAt);
 }
 
 /** Lost: disconnected during a session. Waiting: for the first or the next process. */

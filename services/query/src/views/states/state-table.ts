@@ -33,14 +33,14 @@ export function stateTable<State, Row>(
     name: table.name,
     async write(tx, changes) {
       const put: Row[] = [];
-      const gone: Row[] = [];
+      const removed: Row[] = [];
       for (const { of, before, after } of changes) {
         const old = before === undefined ? new Map<string, Row>() : byKey(before, of);
         const now = byKey(after, of);
         for (const [key, row] of now) if (JSON.stringify(old.get(key)) !== JSON.stringify(row)) put.push(row);
-        for (const [key, row] of old) if (!now.has(key)) gone.push(row);
+        for (const [key, row] of old) if (!now.has(key)) removed.push(row);
       }
-      await remove(tx, table, gone);
+      await remove(tx, table, removed);
       await upsert(tx, table, put);
     },
   };

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Offset } from "@tapedeck/shared/log/offset";
-import { momentOf } from "../../db/moment.ts";
+import { storedTimestamp } from "../../db/timestamp.ts";
 import type { RowChange } from "./history-table.ts";
 import type { StateStep } from "./state-table.ts";
 
@@ -46,12 +46,12 @@ export function rowChanges<Row extends Validity>(
     })),
     ...lost.map(([, row]) => ({
       row,
-      write: (known = row) => ({ ...known, gone: true, gone_at: goneAt(step), last_position }),
+      write: (known = row) => ({ ...known, gone: true, gone_at: removedAt(step), last_position }),
     })),
   ];
 }
 
 /** When it was first missed. */
-function goneAt({ recorded: { event } }: StateStep<unknown>): string | null {
-  return momentOf(event.occurred_at ?? event.observed_at).at;
+function removedAt({ recorded: { event } }: StateStep<unknown>): string | null {
+  return storedTimestamp(event.occurred_at ?? event.observed_at).at;
 }

@@ -43,8 +43,8 @@ export function put(resources: Resources, listed: readonly ListedResource[]): Re
   return changes ? { ...resources, all: [...all.values()] } : resources;
 }
 
-export function without(resources: Resources, gone: Pick<FoldedResource, "kind" | "id">): Resources {
-  const all = resources.all.filter(({ kind, id }) => kind !== gone.kind || id !== gone.id);
+export function without(resources: Resources, removed: Pick<FoldedResource, "kind" | "id">): Resources {
+  const all = resources.all.filter(({ kind, id }) => kind !== removed.kind || id !== removed.id);
   return all.length === resources.all.length ? resources : { ...resources, all };
 }
 
@@ -77,10 +77,10 @@ export function changesBetween(kind: ResourceKind, before: Resources, after: Res
   const was = byKey(before.all.filter((resource) => resource.kind === kind));
   const now = byKey(after.all.filter((resource) => resource.kind === kind));
   const written = [...now].map(([key, resource]) => ({ before: was.get(key), after: resource }));
-  const gone = [...was]
+  const removed = [...was]
     .filter(([key]) => !now.has(key))
     .map(([, resource]) => ({ before: resource, after: undefined }));
-  return [...written.filter((change) => change.before !== change.after), ...gone];
+  return [...written.filter((change) => change.before !== change.after), ...removed];
 }
 
 function byKey(resources: readonly FoldedResource[]): Map<string, FoldedResource> {

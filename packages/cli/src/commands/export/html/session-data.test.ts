@@ -26,7 +26,7 @@ it("asks again where there were too many questions, and keeps a state once that 
   const data = await readSessionData(client, { session: "01A", position: "p9" }, defaultBounds, (count) =>
     counts.push(count),
   );
-  expect(data.moments.map(({ position, state }) => [position, data.states[state]])).toEqual([
+  expect(data.statePoints.map(({ position, state }) => [position, data.states[state]])).toEqual([
     ["p0", { a: 1 }],
     ["p2", { a: 2 }],
     ["p3", { a: 2 }],
@@ -50,9 +50,9 @@ it("leaves out the oldest states where earlier ones were larger than the last", 
     compare: () => expect.fail("no loop failed"),
   } as unknown as Parameters<typeof readSessionData>[0];
   const bounds = { ...defaultBounds, stateCharacters: 5_000 };
-  const { moments } = await readSessionData(client, { session: "01A", position: "p9" }, bounds, () => {});
+  const { statePoints } = await readSessionData(client, { session: "01A", position: "p9" }, bounds, () => {});
   // Four questions are under way when the bound is reached.
-  expect([moments.length > 4, moments.length < 12]).toEqual([true, true]);
-  expect(moments.at(-1)?.position).toBe("p49");
-  expect(moments[0]?.position).not.toBe("p10");
+  expect([statePoints.length > 4, statePoints.length < 12]).toEqual([true, true]);
+  expect(statePoints.at(-1)?.position).toBe("p49");
+  expect(statePoints[0]?.position).not.toBe("p10");
 });

@@ -11,7 +11,7 @@ export type SessionBounds = {
   readonly events: number;
   /** Characters of JSON. */
   readonly eventCharacters: number;
-  readonly moments: number;
+  readonly statePoints: number;
   /** Characters of JSON, of all states together. */
   readonly stateCharacters: number;
   readonly operations: number;
@@ -21,7 +21,7 @@ export type SessionBounds = {
 export const defaultBounds: SessionBounds = {
   events: 50_000,
   eventCharacters: 64 * 2 ** 20,
-  moments: 400,
+  statePoints: 400,
   stateCharacters: 32 * 2 ** 20,
   operations: 20_000,
   comparisons: 20,
@@ -84,17 +84,17 @@ async function statesAt(
   client: Reader,
   { source, session }: SessionData["session"],
   events: readonly TapedeckEvent[],
-  { moments: maxMoments, stateCharacters }: SessionBounds,
-): Promise<Pick<SessionData, "moments" | "states">> {
+  { statePoints: maxStatePoints, stateCharacters }: SessionBounds,
+): Promise<Pick<SessionData, "statePoints" | "states">> {
   const readAt = async (at: string) => (await patiently(() => client.state(source, { session, at }))).state;
   const last = events.at(-1);
-  if (last === undefined) return { moments: [], states: [] };
+  if (last === undefined) return { statePoints: [], states: [] };
   const size = JSON.stringify(await readAt(last.position)).length;
-  const positions = statePositions(events, Math.max(1, Math.min(maxMoments, Math.floor(stateCharacters / size))));
+  const positions = statePositions(events, Math.max(1, Math.min(maxStatePoints, Math.floor(stateCharacters / size))));
   const known = new Map<string, number>();
   let characters = 0;
   // The newest first: earlier states may have been larger.
-  const moments = await inTurns(positions.toReversed(), async (position) => {
+  const statePoints = await inTurns(positions.toReversed(), async (position) => {
     if (characters > stateCharacters) return [];
     const json = JSON.stringify(await readAt(position));
     const state = known.get(json) ?? known.size;
@@ -102,7 +102,7 @@ async function statesAt(
     known.set(json, state);
     return [{ position, state }];
   });
-  return { moments: moments.flat().toReversed(), states: [...known.keys()].map((json) => JSON.parse(json)) };
+  return { statePoints: statePoints.flat().toReversed(), states: [...known.keys()].map((json) => JSON.parse(json)) };
 }
 
 /** Comparisons of the newest failed loops with the last good ones before them. */

@@ -16,14 +16,14 @@ export function statePositions(events: readonly Happened[], max: number): readon
   const last = events.at(-1);
   if (first === undefined || last === undefined) return [];
   const chosen = new Set<string>([last.position, ...(max > 1 ? [first.position] : [])]);
-  const loops = loopMoments(events);
+  const loops = loopPositions(events);
   for (const failed of [true, false]) {
-    const moments = loops
+    const changes = loops
       .filter((loop) => loop.isFailed === failed)
       .map(({ positions }) => positions.filter((position) => !chosen.has(position)))
       .filter(({ length }) => length > 0);
-    const longest = Math.max(1, ...moments.map(({ length }) => length));
-    for (const positions of evenly(moments, Math.floor((max - chosen.size) / longest)))
+    const longest = Math.max(1, ...changes.map(({ length }) => length));
+    for (const positions of evenly(changes, Math.floor((max - chosen.size) / longest)))
       for (const position of positions) chosen.add(position);
   }
   const ofLoops = new Set(loops.flatMap(({ positions }) => positions));
@@ -38,11 +38,11 @@ export function statePositions(events: readonly Happened[], max: number): readon
   return [...chosen].toSorted();
 }
 
-type LoopMoments = { readonly positions: readonly string[]; readonly isFailed: boolean };
+type LoopPositions = { readonly positions: readonly string[]; readonly isFailed: boolean };
 
 /** Where each loop began and ended; of one whose end was not seen, where it began. */
-function loopMoments(events: readonly Happened[]): readonly LoopMoments[] {
-  const found: LoopMoments[] = [];
+function loopPositions(events: readonly Happened[]): readonly LoopPositions[] {
+  const found: LoopPositions[] = [];
   for (const { kind, position } of events) {
     if (kind === "loop.started") found.push({ positions: [position], isFailed: false });
     if (kind !== "loop.succeeded" && kind !== "loop.failed") continue;

@@ -124,9 +124,9 @@ export function testSame(harnesses: Harnesses, cases: readonly Case[]): void {
     const said = existsSync(join(with_.cwd, "said"))
       ? readFileSync(join(with_.cwd, "said"), "utf8").trim().split("\n")
       : [];
-    const heard = new Set(items.flatMap(({ connection, what }) => (what?.$case === "frame" ? [connection] : [])));
+    const received = new Set(items.flatMap(({ connection, what }) => (what?.$case === "frame" ? [connection] : [])));
     const ends = items.filter(({ what }) => what?.$case === "closed" && what.value.process_ended);
-    expect(ends.filter(({ connection }) => heard.has(connection))).toHaveLength(recorded);
+    expect(ends.filter(({ connection }) => received.has(connection))).toHaveLength(recorded);
     // All of it, nothing twice; each channel in its order.
     for (const channel of ["v1", "v2"]) {
       const lines = said.filter((line) => line.startsWith(`${channel} `));

@@ -14,7 +14,7 @@ import { type LoadedState, type StateItem, stateJson } from "../state.ts";
 import { errorLines } from "./error-lines.ts";
 import { tellingText } from "./reasons.ts";
 import { firstOfRound, type Side } from "./side.ts";
-import type { Failure, Found, Named, SideSummary, SummaryStep } from "./side-summary.ts";
+import type { Failure, Found, FoundByName, SideSummary, SummaryStep } from "./side-summary.ts";
 import { stateSummary } from "./state-summary.ts";
 
 export type SummaryDeps = {
@@ -219,7 +219,7 @@ async function readConfigured(reading: Reading): Promise<string> {
 }
 
 /** Resources with the texts of their last events, and the positions. The state may lack those that only events name. */
-function withTexts(known: Named, events: readonly EventJson[]): Named {
+function withTexts(known: FoundByName, events: readonly EventJson[]): FoundByName {
   const resourceEvents = events.filter(({ kind }) => kind.startsWith("resource."));
   const last = new Map(resourceEvents.map((event) => [event.subject ?? "", event]));
   const failed = [...last].filter(([name, { kind }]) => kind === "resource.failed" && !known.has(name));

@@ -28,12 +28,12 @@ export function sideNamed(text: string, field: "left" | "right"): SideName {
       "a loop (<session>.<runner>.<loop>), a session's id, or a source such as alice/shop, both also with @<position or time>";
     throw invalidArgument(`${field} "${text}" is not ${forms}`, field);
   }
-  const moment = at === undefined ? undefined : momentOf(at, field);
-  if (name.includes("/")) return { type: "source", source: name, at: moment };
-  return { type: "session", session: name, at: moment };
+  const position = at === undefined ? undefined : positionOf(at, field);
+  if (name.includes("/")) return { type: "source", source: name, at: position };
+  return { type: "session", session: name, at: position };
 }
 
-function momentOf(at: string, field: string): string {
+function positionOf(at: string, field: string): string {
   const type = parseWhen(at)?.type;
   // The "+" of a time's zone arrives as a space.
   if (type === "position" || type === "time") return at.replace(" ", "+");

@@ -16,23 +16,23 @@ export type SideSummary = {
   /** Where the state was read: the end of the loop. */
   readonly position: string;
   readonly version: Found;
-  readonly labels: Named;
+  readonly labels: FoundByName;
   /** "dev -p staging", without the program; empty where it is not known. */
   readonly command: Found;
   /** By a path such as "deploy.kubectl" or "build.web.dockerfile". */
-  readonly settings: Named;
+  readonly settings: FoundByName;
   /** The artifacts of the configuration, built or not; undefined where the upstream does not list them. */
-  readonly artifacts: Named | undefined;
-  readonly resources: Named;
+  readonly artifacts: FoundByName | undefined;
+  readonly resources: FoundByName;
   /** Local ports by resource and its port. */
-  readonly ports: Named;
-  readonly debuggers: Named;
+  readonly ports: FoundByName;
+  readonly debuggers: FoundByName;
   readonly steps: readonly SummaryStep[];
   readonly failure: Failure | undefined;
   readonly gaps: number;
 };
 
-export type Named = ReadonlyMap<string, Found>;
+export type FoundByName = ReadonlyMap<string, Found>;
 
 /** A build, test, deploy … of the loop; or a command, an app. */
 export type SummaryStep = {

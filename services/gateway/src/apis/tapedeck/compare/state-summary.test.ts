@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
-import type { Named } from "./side-summary.ts";
+import type { FoundByName } from "./side-summary.ts";
 import { stateSummary } from "./state-summary.ts";
 
 const [here, configuredAt] = ["383700-t3k9x2", "383600-t3k9x2"];
-const values = (named: Named | undefined) =>
+const values = (named: FoundByName | undefined) =>
   Object.fromEntries([...(named ?? [])].map(([name, { value }]) => [name, value]));
 
 const v1 = {

@@ -1,6 +1,6 @@
 import { at, entries, type Json, list, text, words } from "./json-values.ts";
 import { rktValues } from "./rkt-values.ts";
-import type { Found, Named, SideSummary } from "./side-summary.ts";
+import type { Found, FoundByName, SideSummary } from "./side-summary.ts";
 
 type StateSummary = Pick<SideSummary, "settings" | "artifacts" | "resources" | "ports" | "debuggers">;
 
@@ -116,7 +116,7 @@ function rkt(state: Json, manifests: ReadonlyMap<string, Json>, found: Make): Pa
   return { resources: named(resources, found), settings: named(settings, found) };
 }
 
-function named(values: ReadonlyMap<string, string>, make: Make): Named {
+function named(values: ReadonlyMap<string, string>, make: Make): FoundByName {
   return new Map([...values].filter(([name]) => name !== "").map(([name, value]) => [name, make(value)]));
 }
 

@@ -2,7 +2,7 @@ import { ownValue } from "@tapedeck/shared/own-value";
 import type { DifferenceKind } from "../schemas/comparison.ts";
 import { differentOptions, isConfiguration } from "./command-options.ts";
 import { isTelling, reasonOf } from "./reasons.ts";
-import type { Found, Named, SideSummary } from "./side-summary.ts";
+import type { Found, FoundByName, SideSummary } from "./side-summary.ts";
 import { isAfterFailure, isMentioned, isReady, type Story } from "./story.ts";
 import { type Compared, nothing, type Weighed } from "./weighed.ts";
 
@@ -14,7 +14,7 @@ export const [named, explained] = [35, 40];
 /** The differences between two lists of values, weighed by `pointsOf`; undefined if it is meaningless. */
 export function compared(
   kind: DifferenceKind,
-  [left, right]: readonly [Named, Named],
+  [left, right]: readonly [FoundByName, FoundByName],
   { name }: Pick<SideSummary, "name">,
   pointsOf: (pair: Pair) => number | undefined,
 ): Compared {
@@ -37,7 +37,7 @@ function valueText({ subject, left, right }: Pair, name: string): string {
 }
 
 const wordsOf = ({ subject, left, right }: Pair) => [subject, left?.value ?? "", right?.value ?? ""];
-const one = (name: string, found: Found): Named => (found.value === "" ? new Map() : new Map([[name, found]]));
+const one = (name: string, found: Found): FoundByName => (found.value === "" ? new Map() : new Map([[name, found]]));
 
 export function versionDifference(left: SideSummary, right: SideSummary, story: Story): Compared {
   return compared("version", [one("version", left.version), one("version", right.version)], right, (pair) =>
@@ -175,7 +175,7 @@ export function debuggerDifferences(left: SideSummary, right: SideSummary, story
 }
 
 export function gapDifference(left: SideSummary, right: SideSummary): Compared {
-  const gaps = ({ gaps, position }: SideSummary): Named =>
+  const gaps = ({ gaps, position }: SideSummary): FoundByName =>
     gaps === 0 ? new Map() : new Map([["gaps", { value: String(gaps), position }]]);
   return compared("gap", [gaps(left), gaps(right)], right, () => 3);
 }

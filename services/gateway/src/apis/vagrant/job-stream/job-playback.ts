@@ -81,7 +81,7 @@ export class JobPlayback {
     const hasEvents = this.#progress.session !== "";
     if (!isClosedInPast && hasEvents && !isOver(this.#progress)) yield* this.#live();
     if (this.#context.signal.aborted) return;
-    if (!this.#progress.isFinished && !isFinished(this.#version.state)) throw serverGone(this.#selection.job);
+    if (!this.#progress.isFinished && !isFinished(this.#version.state)) throw serverClosed(this.#selection.job);
     yield completeMessage(this.#version);
   }
 
@@ -205,6 +205,6 @@ export class JobPlayback {
   }
 }
 
-function serverGone(job: string): UpstreamError {
+function serverClosed(job: string): UpstreamError {
   return new UpstreamError(unavailable, `the Vagrant server ended before job ${job} was finished`);
 }

@@ -56,7 +56,7 @@ type Scenario = {
 };
 
 /** gRPC's UNAVAILABLE. */
-const gone = "14";
+const removed = "14";
 
 const ran = (job = a()) => [
   started("01A"),
@@ -127,7 +127,7 @@ const scenarios: readonly Scenario[] = [
       return [next.writes("other", 1), next.is("job.succeeded", SUCCESS), next.isWhole(), a().is("job.lost", RUNNING)];
     },
     reported: ["open", "UNKNOWN>RUNNING", "buffered one", "buffered two"],
-    end: gone,
+    end: removed,
   },
   {
     title: "that it is being canceled",
@@ -188,13 +188,13 @@ const scenarios: readonly Scenario[] = [
     past: () => ran(),
     later: () => [a().writes("three", 2), ended("01A")],
     reported: ["open", "UNKNOWN>RUNNING", "buffered one", "buffered two", "live three"],
-    end: gone,
+    end: removed,
   },
   {
     title: "that its server was gone long ago",
     past: () => [...ran(), ended("01A"), started("01B"), jobFacts(other, "01B").is("job.queued", QUEUED)],
     reported: ["open", "UNKNOWN>RUNNING", "buffered one", "buffered two"],
-    end: gone,
+    end: removed,
   },
   {
     title: "how it went on in a session that found it again",
@@ -223,7 +223,7 @@ const scenarios: readonly Scenario[] = [
     past: () => [...ran(), ended("01A"), started("01B"), b().is("job.queued", RUNNING), b().is("job.failed", ERROR)],
     reported: ["open", "UNKNOWN>RUNNING", "buffered one", "buffered two"],
     session: "01A",
-    end: gone,
+    end: removed,
   },
   {
     title: "of a session that continues",
@@ -303,7 +303,7 @@ describe("a job's beginning is found", () => {
   ])("%s", async (_, job) => {
     await on.add(...ran(jobFacts(job, "01A")), jobFacts(job, "01A").is("job.lost", RUNNING));
     const { got, end } = await open({}, job);
-    expect(await end).toBe(gone);
+    expect(await end).toBe(removed);
     expect(flat(got)).toEqual(["open", "UNKNOWN>RUNNING", "buffered one", "buffered two"]);
   });
 });

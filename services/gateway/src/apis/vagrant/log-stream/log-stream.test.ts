@@ -211,7 +211,7 @@ describe("live text", () => {
   it("is of a target that was polled only after its job had begun to print", async () => {
     const stream = await open("project", "P1");
     await on.add(...prints("J1", about("target", "T1"), ["early"]));
-    await until(() => on.request.some(({ collection }) => collection === "vagrant.targets"), {
+    await until(() => on.requests.some(({ collection }) => collection === "vagrant.targets"), {
       message: "the question",
     });
     const target = Target.fromPartial({ resource_id: "T1", project: { resource_id: "P1" } });

@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { Authenticator } from "../../../auth/authenticator.ts";
 import type { ShownLogin } from "../sign-in-cookie.ts";
 
-export type About = {
+export type ServerInfo = {
   readonly version: string;
   /** The port for gRPC on the same host. */
   readonly grpcPort: number;
@@ -26,8 +26,8 @@ export type AboutOptions = {
   readonly version: string;
   /** "host:port" */
   readonly grpc: string;
-  readonly auth: About["auth"];
-  readonly signIn: About["signIn"];
+  readonly auth: ServerInfo["auth"];
+  readonly signIn: ServerInfo["signIn"];
   readonly authenticate: Authenticator;
   /** The header `authorization`, or what the cookie of the page stands for. */
   readonly shown: (request: FastifyRequest) => ShownLogin;
@@ -42,7 +42,7 @@ export function aboutRoute(app: FastifyInstance, options: AboutOptions): void {
   app.get("/about", { config: { access: "everyone" } }, async (request, reply) => {
     const shown = options.shown(request);
     const grpcPort = Number(grpc.slice(grpc.lastIndexOf(":") + 1));
-    const about: About = { version, grpcPort, auth, time: new Date().toISOString(), ...(signIn && { signIn }) };
+    const about: ServerInfo = { version, grpcPort, auth, time: new Date().toISOString(), ...(signIn && { signIn }) };
     const isNobody = shown.authorization === undefined && shown.session === undefined;
     if (auth === "none" || isNobody) return about;
     try {

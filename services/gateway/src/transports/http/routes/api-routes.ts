@@ -2,7 +2,7 @@ import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import type { FastifyInstance, FastifyReply } from "fastify";
 import type { z } from "zod";
 import { comparisonJson } from "../../../apis/tapedeck/compare/comparison-json.ts";
-import { type Given, readParameters } from "../../../apis/tapedeck/parameters.ts";
+import { type RawParameters, readParameters } from "../../../apis/tapedeck/parameters.ts";
 import type { TapedeckApi } from "../../../apis/tapedeck/tapedeck-api.ts";
 import { boundTo } from "../../../call-context.ts";
 import { closedSignal, contextOf, type HttpCaller } from "../call-context.ts";
@@ -95,7 +95,7 @@ function getRoute<Parameters extends z.ZodObject>(
     handler: async (request, reply) => {
       try {
         const context = boundTo(bound, contextOf(request, caller(request), closedSignal(reply)));
-        const parameters = readParameters(route.parameters, request.query as Given);
+        const parameters = readParameters(route.parameters, request.query as RawParameters);
         return await answer({ request, reply, context, parameters });
       } catch (error) {
         return sendError(reply, ownError(watch, error));

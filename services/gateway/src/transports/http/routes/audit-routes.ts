@@ -1,5 +1,5 @@
 import type { FastifyInstance } from "fastify";
-import { type Given, readParameters } from "../../../apis/tapedeck/parameters.ts";
+import { type RawParameters, readParameters } from "../../../apis/tapedeck/parameters.ts";
 import { type AuditApi, auditParameters } from "../../../audit/audit-api.ts";
 import type { CallerLimits } from "../../../limits/limits.ts";
 import type { CallWatch } from "../../../metrics.ts";
@@ -17,7 +17,7 @@ export function auditRoutes(app: FastifyInstance, api: AuditApi, caller: HttpCal
   app.get("/api/v1/audit", { config: { access: "admin" } }, async (request, reply) => {
     try {
       const context = contextOf(request, caller(request), closedSignal(reply));
-      const entries = await api.read(readParameters(auditParameters, request.query as Given), context);
+      const entries = await api.read(readParameters(auditParameters, request.query as RawParameters), context);
       await writeStream(reply, context.signal, {
         headers: { "content-type": ndjson },
         chunks: lines(entries),

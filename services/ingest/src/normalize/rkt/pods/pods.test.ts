@@ -123,8 +123,8 @@ describe("a start", () => {
       [frame(...startedFacts("p")), frame(fact("app.exited", "p/a", { exit_code: 3 }), fact("pod.exited", "p"))],
     ]);
     expect(timesOf(harness, "pod.started")).toEqual([{ observed: 2_000, occurred: 1_900 }]);
-    const gone = pod("q", starting);
-    expect([harness.pods(4_000, gone), harness.pods(5_000), harness.pods(6_000)]).toEqual([
+    const removed = pod("q", starting);
+    expect([harness.pods(4_000, removed), harness.pods(5_000), harness.pods(6_000)]).toEqual([
       [],
       [
         frame(...startedFacts("q")),

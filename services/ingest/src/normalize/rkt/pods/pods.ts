@@ -16,7 +16,7 @@ export type PodMemory = {
   readonly pod: Pod | undefined;
   readonly redacted: number;
   /** The pod is recorded as gone. It may turn out that it was not. */
-  readonly gone: boolean;
+  readonly isRemoved: boolean;
   /** The exits, and the collection, are recorded, whatever state the pod may come back in. */
   readonly ended: boolean;
   readonly collected: boolean;
@@ -35,8 +35,15 @@ const answersToAdmit = 3;
 
 type Held = { readonly doubt: Doubt; readonly sighting: Sighting; readonly listed: Pod };
 
-const unknown: PodMemory = { pod: undefined, redacted: 0, gone: false, ended: false, collected: false, buried: false };
-const buried: PodMemory = { ...unknown, gone: true, ended: true, collected: true, buried: true };
+const unknown: PodMemory = {
+  pod: undefined,
+  redacted: 0,
+  isRemoved: false,
+  ended: false,
+  collected: false,
+  buried: false,
+};
+const buried: PodMemory = { ...unknown, isRemoved: true, ended: true, collected: true, buried: true };
 const entryType = "v1alpha.Pod";
 
 export const pods: HostRules<PodMemory> = {
@@ -55,7 +62,7 @@ export const pods: HostRules<PodMemory> = {
       : settle(memory, memory.held, sighting, listed);
   },
   isHeld: ({ held, denied }) => held !== undefined || denied !== undefined,
-  isPresent: ({ pod, gone, held }) => held !== undefined || (pod !== undefined && !gone),
+  isPresent: ({ pod, isRemoved, held }) => held !== undefined || (pod !== undefined && !isRemoved),
   missed(memory) {
     const { held } = memory;
     if (held === undefined) return { memory, outcomes: [] };
@@ -69,28 +76,28 @@ export const pods: HostRules<PodMemory> = {
     const facts = unrecorded(memory, found).map((fact) => (inferred ? { ...fact, inferred } : fact));
     // Only a collection, or this fact, reports that the pod is gone.
     const isReported = facts.some(({ kind }) => kind === "pod.collected");
-    const gone = podChanged(pod, "is gone", { removed: true });
-    const [first = gone, ...rest] = isReported ? facts : [...facts, gone];
+    const removal = podChanged(pod, "is gone", { removed: true });
+    const [first = removal, ...rest] = isReported ? facts : [...facts, removal];
     const frame: FrameOutcome = { what: "frame", facts: [first, ...rest], observedAt: times.at };
     return {
-      memory: { ...afterFacts(memory, frame.facts), gone: true, buried: false, held: undefined },
+      memory: { ...afterFacts(memory, frame.facts), isRemoved: true, buried: false, held: undefined },
       outcomes: [frame],
     };
   },
   meaningOfError: ({ code, message }) => (code === 2 && message === "unable to get pod" ? "there" : "nothing"),
-  accepted: ({ pod, redacted, gone }) =>
-    pod === undefined || gone ? undefined : { bytes: Pod.encode(pod).finish(), redacted },
+  accepted: ({ pod, redacted, isRemoved }) =>
+    pod === undefined || isRemoved ? undefined : { bytes: Pod.encode(pod).finish(), redacted },
   mark(memory) {
-    if (memory.gone) return memory.buried ? undefined : "gone";
+    if (memory.isRemoved) return memory.buried ? undefined : "gone";
     const last = lastOf(memory);
     return memory.collected && last !== "GARBAGE" && last !== "UNDEFINED" ? "returned" : undefined;
   },
   marked: (mark, listed) => (mark === "gone" ? buried : listed && { ...listed, ended: true, collected: true }),
   described(memory) {
-    const { pod, redacted, gone, held, denied } = memory;
+    const { pod, redacted, isRemoved, held, denied } = memory;
     const mark = pods.mark(memory);
     if (mark === "gone") return { ...buried, held };
-    if (pod === undefined || gone) return held && { ...unknown, held };
+    if (pod === undefined || isRemoved) return held && { ...unknown, held };
     const kept: PodMemory = { ...unknown, pod, redacted, held, denied };
     return mark === undefined ? kept : pods.marked(mark, kept);
   },
@@ -100,7 +107,7 @@ export const pods: HostRules<PodMemory> = {
 };
 
 function judgeAfresh(memory: PodMemory, sighting: Sighting, listed: Pod): Judgement<PodMemory> {
-  const isNews = memory.gone || !isSame(memory.pod, acceptPod(memory.pod, listed));
+  const isNews = memory.isRemoved || !isSame(memory.pod, acceptPod(memory.pod, listed));
   const doubt = isNews ? doubtOf(lastOf(memory), memory.pod, listed) : undefined;
   return doubt === undefined
     ? accept(memory, sighting, listed)
@@ -149,19 +156,19 @@ function accept(
   const { bytes, redacted, at, after } = sighting;
   const to = stateOf(listed);
   // A reader who folds the events has forgotten a pod that was gone.
-  const pod = acceptPod(memory.gone ? undefined : memory.pod, listed);
+  const pod = acceptPod(memory.isRemoved ? undefined : memory.pod, listed);
   const found = to && podFacts({ at, after, last: lastOf(memory), before: memory.pod, to, now: complete(pod) });
   if (found === undefined) return to === undefined ? remain(memory) : deny(memory, sighting, pod);
   const facts = memory.buried ? [] : unrecorded(memory, found);
   const next = { ...afterFacts(memory, facts), ...settled, pod, redacted };
-  if (facts.length === 0 && !memory.gone && isSame(memory.pod, pod)) return { memory: next, outcomes: [] };
+  if (facts.length === 0 && !memory.isRemoved && isSame(memory.pod, pod)) return { memory: next, outcomes: [] };
   const [first = podChanged(pod, whatChanged(memory, pod)), ...rest] = facts;
   const original = { type: entryType, bytes, redacted };
   return { memory: next, outcomes: [{ what: "frame", original, facts: [first, ...rest], observedAt: at }] };
 }
 
 /** Flags of a pod that is believed to be present, as answered last. */
-const settled = { gone: false, buried: false, held: undefined, denied: undefined } as const;
+const settled = { isRemoved: false, buried: false, held: undefined, denied: undefined } as const;
 
 /** A pod never goes back. A host that insists is believed nevertheless, and the record admits it. */
 function deny(memory: PodMemory, { bytes, redacted, at, after }: Sighting, pod: Pod): Judgement<PodMemory> {
@@ -182,8 +189,8 @@ function remain(memory: PodMemory): Judgement<PodMemory> {
   return { memory: memory.pod && { ...memory, held: undefined, denied: undefined }, outcomes: [] };
 }
 
-function whatChanged({ pod: before, gone }: PodMemory, pod: Pod): string {
-  if (gone) return "is there after all";
+function whatChanged({ pod: before, isRemoved }: PodMemory, pod: Pod): string {
+  if (isRemoved) return "is there after all";
   return before === undefined && stateOf(pod) === "PREPARING" ? "is being prepared" : "changed";
 }
 
@@ -216,9 +223,10 @@ function isSame(before: Pod | undefined, now: Pod): boolean {
 function resume(memory: PodMemory = unknown, event: Event): PodMemory {
   const { kind, detail, original, redacted } = event;
   const listed = original?.type === entryType && original.bytes.length > 0 ? Pod.decode(original.bytes) : undefined;
-  const before = memory.gone ? undefined : memory.pod;
+  const before = memory.isRemoved ? undefined : memory.pod;
   const next = afterFacts(memory, [{ kind }]);
-  if (listed !== undefined) return { ...next, pod: acceptPod(before, listed), redacted, gone: false, buried: false };
-  const isGone = detail?.$case === "pod" && (detail.value.removed || detail.value.last_state !== "");
-  return isGone ? { ...next, gone: true } : next;
+  if (listed !== undefined)
+    return { ...next, pod: acceptPod(before, listed), redacted, isRemoved: false, buried: false };
+  const isRemoved = detail?.$case === "pod" && (detail.value.removed || detail.value.last_state !== "");
+  return isRemoved ? { ...next, isRemoved: true } : next;
 }

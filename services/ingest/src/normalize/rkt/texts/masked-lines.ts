@@ -50,7 +50,7 @@ export class MaskedLines {
   readonly #tails = new Tails();
   readonly #mixed = new Map<string, Mixed>();
   /** Streams that this recorder has had a line of. */
-  readonly #heard = new Set<string>();
+  readonly #seen = new Set<string>();
 
   constructor(masks: LineMasks) {
     this.#masks = masks;
@@ -77,7 +77,7 @@ export class MaskedLines {
   took(stream: LineStream, text: string): void {
     const line = lineOf(text);
     this.#take(stream, line);
-    this.#heard.add(keyOf(stream));
+    this.#seen.add(keyOf(stream));
     if (stream.app === "") this.#followMixed(stream.pod, line);
   }
 
@@ -93,14 +93,14 @@ export class MaskedLines {
     this.#mixed.delete(pod);
     for (const key of [...apps].map((app) => keyOf({ pod, app }))) {
       this.#tails.end(key);
-      this.#heard.delete(key);
+      this.#seen.delete(key);
     }
   }
 
   #before(stream: LineStream): string {
     const key = keyOf(stream);
     // A line that is known from the log alone may have come by another stream.
-    const isMixed = stream.app === "" || !this.#heard.has(key);
+    const isMixed = stream.app === "" || !this.#seen.has(key);
     return this.#tails.before(key) || (isMixed ? (this.#mixed.get(stream.pod)?.tail ?? "") : "");
   }
 

@@ -17,9 +17,9 @@ const pod = "91d2f685-a122-492d-8bbe-c843c3cdb304";
 const plain = { mask: (_: string, bytes: Uint8Array) => ({ bytes, redacted: 0 }) };
 const second = (count: number): Timestamp => ({ seconds: 1_795_188_600n + BigInt(count), nanos: 0 });
 
-type Given = { readonly app?: string; readonly reopened?: boolean; readonly pod?: string };
+type LineOptions = { readonly app?: string; readonly reopened?: boolean; readonly pod?: string };
 
-function text(lines: readonly string[], { app = "", reopened = false, ...given }: Given = {}): Observation {
+function text(lines: readonly string[], { app = "", reopened = false, ...given }: LineOptions = {}): Observation {
   const bytes = Buffer.from(GetLogsResponse.encode({ lines: [...lines] }).finish());
   return Observation.fromPartial({ result: { $case: "text", value: { pod: given.pod ?? pod, app, bytes, reopened } } });
 }

@@ -23,7 +23,7 @@ const channel = "logs";
 /** A description does not hold a secret of several lines, so it waits for the end of one: for so many lines at most. */
 const maxWaited = 500;
 /** Longer than a list can lack a pod that is present. */
-const forgetGoneSeconds = 3_600n;
+const forgetMissingSeconds = 3_600n;
 
 /**
  * Observes the logs of pods: `log.written` for each line on channel "logs", once each (text-memory.ts explains how).
@@ -34,7 +34,7 @@ export class TextsWatcher implements Watcher<Observed> {
   readonly #memory = new TextMemory();
   readonly #masked: MaskedLines;
   readonly #due: DescriptionDue;
-  readonly #goneSince = new Map<string, Timestamp>();
+  readonly #missingSince = new Map<string, Timestamp>();
   #observedAt: Timestamp | undefined;
   /** The last reported reason for which no lines come. */
   #outage: string | undefined;
@@ -113,7 +113,7 @@ export class TextsWatcher implements Watcher<Observed> {
   }
 
   #description(at: Timestamp): readonly FrameOutcome[] {
-    this.#forgetGone(at);
+    this.#forgetMissing(at);
     return describedInParts(
       {
         entries: this.#memory.ends(),
@@ -125,11 +125,11 @@ export class TextsWatcher implements Watcher<Observed> {
     );
   }
 
-  #forgetGone(now: Timestamp): void {
-    for (const [pod, since] of this.#goneSince) {
-      if (now.seconds - since.seconds < forgetGoneSeconds) continue;
+  #forgetMissing(now: Timestamp): void {
+    for (const [pod, since] of this.#missingSince) {
+      if (now.seconds - since.seconds < forgetMissingSeconds) continue;
       this.#masked.forget(pod, this.#memory.forget(pod));
-      this.#goneSince.delete(pod);
+      this.#missingSince.delete(pod);
     }
   }
 
@@ -138,8 +138,8 @@ export class TextsWatcher implements Watcher<Observed> {
     if (known.size === 0) return;
     const listed = new Set(podEntries(pods)?.map(({ id }) => id));
     for (const pod of known) {
-      if (listed.has(pod)) this.#goneSince.delete(pod);
-      else if (!this.#goneSince.has(pod)) this.#goneSince.set(pod, at);
+      if (listed.has(pod)) this.#missingSince.delete(pod);
+      else if (!this.#missingSince.has(pod)) this.#missingSince.set(pod, at);
     }
   }
 }

@@ -59,7 +59,7 @@ const stateAfter: Partial<Record<Fact["kind"], number>> = {
  */
 export function jobFacts(job: Job, id: string, reported: ReportedFacts, { stale = false } = {}): readonly Fact[] {
   if (progress(job.state) < progress(reported.state)) return [];
-  const about: About = {
+  const about: JobContext = {
     job,
     reported,
     detail: { ...jobDetail(job, id), stale: stale || wasReported(reported, "stale") },
@@ -85,7 +85,7 @@ export function lostFacts(answered: JobDetail, reported: ReportedFacts): readonl
   ];
 }
 
-type About = { readonly job: Job; readonly reported: ReportedFacts; readonly detail: JobDetail };
+type JobContext = { readonly job: Job; readonly reported: ReportedFacts; readonly detail: JobDetail };
 
 /** A job can go back from WAITING to QUEUED, and no further. */
 function progress(state: number): number {
@@ -93,7 +93,7 @@ function progress(state: number): number {
   return state === Job_State.RUNNING ? 1 : 0;
 }
 
-function queueFacts({ job, reported, detail }: About): readonly Fact[] {
+function queueFacts({ job, reported, detail }: JobContext): readonly Fact[] {
   const { queue_time, assign_time, ack_time, expire_time, state } = job;
   const facts: Fact[] = [];
   if (!wasReported(reported, "job.queued")) {
@@ -122,7 +122,7 @@ function queueFacts({ job, reported, detail }: About): readonly Fact[] {
   return facts;
 }
 
-function startFacts({ job, reported, detail }: About): readonly Fact[] {
+function startFacts({ job, reported, detail }: JobContext): readonly Fact[] {
   if (job.ack_time === undefined && job.state !== Job_State.RUNNING) return [];
   const time = timed(job.ack_time);
   const isCommandReported = detail.operation !== "command" || wasReported(reported, "command.started");
@@ -132,7 +132,7 @@ function startFacts({ job, reported, detail }: About): readonly Fact[] {
   ];
 }
 
-function cancelFacts({ job, reported, detail }: About): readonly Fact[] {
+function cancelFacts({ job, reported, detail }: JobContext): readonly Fact[] {
   if (job.cancel_time === undefined || wasReported(reported, "job.cancel_requested")) return [];
   // The server also cancels a job that expired, or whose runner was lost, without a request.
   if (isCanceled(job) && cancelReason(job, reported) !== "requested") return [];
@@ -144,7 +144,7 @@ function isCanceledFirst({ cancel_time, ack_time }: Job): boolean {
   return cancel_time !== undefined && ack_time !== undefined && compareTimestamps(cancel_time, ack_time) < 0;
 }
 
-function end({ job, reported, detail }: About): readonly Fact[] {
+function end({ job, reported, detail }: JobContext): readonly Fact[] {
   if (job.state === Job_State.SUCCESS) {
     const ending = commandEnding(job);
     const time = timed(job.complete_time);

@@ -244,9 +244,9 @@ function isGivenUp(complete: Uint8Array): boolean {
 }
 
 /** False in the same millisecond, as the stream may be older. */
-function isOpenedAfter(stream: string, moment: Timestamp | undefined): boolean {
+function isOpenedAfter(stream: string, timestamp: Timestamp | undefined): boolean {
   const opened = timeOf(stream);
-  return moment !== undefined && opened !== undefined && opened > msOfTimestamp(moment);
+  return timestamp !== undefined && opened !== undefined && opened > msOfTimestamp(timestamp);
 }
 
 /** The stream's id is a ULID: it has the time of its opening, in ms, by the clock of the observations. */

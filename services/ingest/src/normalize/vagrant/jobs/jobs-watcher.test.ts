@@ -150,10 +150,10 @@ describe("a list of jobs", () => {
     const harness = play();
     harness.list(100_000, job("z", running));
     const lost = { ...running, state: "ERROR", canceled: 120_000, error: { code: 1 } } as const;
-    const gone = resumed(harness);
-    gone.list(111_000, job("z", running));
-    gone.list(112_000);
-    expect(factsOf(gone.record)[0]).toMatchObject({ kind: "job.lost", detail: { value: { stale: true } } });
+    const removed = resumed(harness);
+    removed.list(111_000, job("z", running));
+    removed.list(112_000);
+    expect(factsOf(removed.record)[0]).toMatchObject({ kind: "job.lost", detail: { value: { stale: true } } });
     const after = resumed(harness);
     after.list(121_000, job("z", lost), job("y", running));
     expect(

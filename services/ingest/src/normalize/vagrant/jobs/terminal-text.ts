@@ -34,9 +34,9 @@ export function writtenFact(
   };
 }
 
-type Read = Pick<Fact, "occurredAt"> & { readonly text: string; readonly level: string };
+type TerminalLine = Pick<Fact, "occurredAt"> & { readonly text: string; readonly level: string };
 
-function read(bytes: Uint8Array): Read {
+function read(bytes: Uint8Array): TerminalLine {
   try {
     const event = TerminalEvent.decode(bytes);
     const occurredAt = validTimestamp(event.timestamp);
@@ -47,7 +47,7 @@ function read(bytes: Uint8Array): Read {
 }
 
 /** The printed text, with line ends. Bytes that are not UTF-8 become U+FFFD here; the frame has them as they are. */
-function said({ event }: TerminalEvent): Pick<Read, "text" | "level"> {
+function said({ event }: TerminalEvent): Pick<TerminalLine, "text" | "level"> {
   switch (event?.$case) {
     case "line": {
       const { msg, style, disable_new_line } = event.value;

@@ -13,7 +13,7 @@ export type AcceptedResource = { readonly bytes: Uint8Array; readonly redacted: 
 export type KnownKind = { readonly kind: ResourceKind; readonly entries: ReadonlyMap<string, AcceptedResource> };
 
 /** One entry of a description, or that a kind has none. */
-type Row = { readonly kind: ResourceKind; readonly entry?: readonly [id: string, accepted: AcceptedResource] };
+type ResourceRow = { readonly kind: ResourceKind; readonly entry?: readonly [id: string, accepted: AcceptedResource] };
 
 const resourcesType = "tapedeck.v1.Resources";
 
@@ -23,7 +23,7 @@ export function describeResources(
   observedSince: Timestamp | undefined,
   observedAt: Timestamp,
 ): readonly FrameOutcome[] {
-  const rows = kinds.flatMap(({ kind, entries }): Row[] =>
+  const rows = kinds.flatMap(({ kind, entries }): ResourceRow[] =>
     entries.size === 0 ? [{ kind }] : [...entries].map((entry) => ({ kind, entry })),
   );
   return describedInParts(
@@ -53,7 +53,7 @@ export function describedResources(event: Event): ResourceDescription | undefine
   return { part: detail.part, kinds: Resources.decode(event.original.bytes).kinds };
 }
 
-function inKinds(rows: readonly Row[]): Resources_Kind[] {
+function inKinds(rows: readonly ResourceRow[]): Resources_Kind[] {
   const kinds: Resources_Kind[] = [];
   for (const { kind, entry } of rows) {
     if (kinds.at(-1)?.kind !== kind) kinds.push({ kind, same: false, entries: [], missing: [] });

@@ -111,8 +111,8 @@ export class ResourcesWatcher implements Watcher<Observed> {
       const memory = inventory.memoryOf(id);
       inventory.forget(id);
       // Runners have no list: one that is not asked for any more, as no recent job names it, is forgotten.
-      const isGone = kind !== "runner" || missing.includes(id);
-      if (memory !== undefined && isGone) yield rules.removed(id, memory, { at, after: inventory.times.before(at) });
+      const isRemoved = kind !== "runner" || missing.includes(id);
+      if (memory !== undefined && isRemoved) yield rules.removed(id, memory, { at, after: inventory.times.before(at) });
     }
     yield* inventory.compare([...listed.values()], at);
     known.isListed = true;
@@ -183,6 +183,6 @@ function resumeTimes({ times }: Inventory<AcceptedResource>, at: Timestamp | und
   if (at !== undefined) times.resume(at, false);
 }
 
-function earliest(moments: readonly (Timestamp | undefined)[]): Timestamp | undefined {
-  return moments.flatMap((moment) => moment ?? []).sort(compareTimestamps)[0];
+function earliest(timestamps: readonly (Timestamp | undefined)[]): Timestamp | undefined {
+  return timestamps.flatMap((timestamp) => timestamp ?? []).sort(compareTimestamps)[0];
 }

@@ -2,9 +2,9 @@ import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { Job } from "@tapedeck/proto/vagrant/vagrant";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import type { Offset } from "@tapedeck/shared/log/offset";
-import { momentOf } from "../../../db/moment.ts";
 import type { VagrantJobRow } from "../../../db/schema.ts";
 import { key, longText, text } from "../../../db/text.ts";
+import { storedTimestamp } from "../../../db/timestamp.ts";
 import { outcomeOf } from "../../operations/pairing.ts";
 import { exitCodeOf } from "../../operations/rows.ts";
 import { messageOf } from "../../states/message-of.ts";
@@ -77,12 +77,12 @@ function answered(event: Event): Partial<VagrantJobRow> {
   const job = messageOf(event, "hashicorp.vagrant.Job", Job);
   if (job === undefined || event.original === undefined) return {};
   return {
-    queued_at: momentOf(job.queue_time).at,
-    assigned_at: momentOf(job.assign_time).at,
-    started_at: momentOf(job.ack_time).at,
-    cancel_requested_at: momentOf(job.cancel_time).at,
-    completed_at: momentOf(job.complete_time).at,
-    expires_at: momentOf(job.expire_time).at,
+    queued_at: storedTimestamp(job.queue_time).at,
+    assigned_at: storedTimestamp(job.assign_time).at,
+    started_at: storedTimestamp(job.ack_time).at,
+    cancel_requested_at: storedTimestamp(job.cancel_time).at,
+    completed_at: storedTimestamp(job.complete_time).at,
+    expires_at: storedTimestamp(job.expire_time).at,
     message: Buffer.from(event.original.bytes),
   };
 }

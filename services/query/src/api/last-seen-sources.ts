@@ -1,6 +1,6 @@
 import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
 import { Heard } from "@tapedeck/proto/tapedeck/v1/heard";
-import { everyHeardSubject } from "@tapedeck/shared/log/subjects";
+import { everyLastSeenSubject } from "@tapedeck/shared/log/subjects";
 import { compareTimestamps } from "@tapedeck/shared/time/timestamp";
 import type { NatsConnection } from "nats";
 
@@ -12,17 +12,17 @@ const maxSources = 100_000;
 /** A collection that no report has named for so long is not polled any more. */
 const forgottenMs = 3_600_000;
 
-type HeardCollection = {
+type SeenCollection = {
   readonly heardAt: Timestamp;
   readonly late: boolean;
   /** When ingest took the list, and when it reported that last, by the clock that never goes back. */
   readonly takenAt: number;
   readonly reportedAt: number;
 };
-type HeardCollections = ReadonlyMap<string, HeardCollection>;
+type SeenCollections = ReadonlyMap<string, SeenCollection>;
 
 /** What is known of when a polled source was heard. */
-export type SourceHeard = {
+export type SourceLastSeen = {
   readonly heardAt: Readonly<Record<string, Timestamp>>;
   /** The age of the collection that was heard longest ago, in ms. */
   readonly ageMs: number;
@@ -31,8 +31,8 @@ export type SourceHeard = {
 };
 
 /** When the polled sources were heard last, as ingest reports it beside the log. */
-export class HeardSources {
-  readonly #reports = new Map<string, HeardCollections>();
+export class LastSeenSources {
+  readonly #reports = new Map<string, SeenCollections>();
   readonly #now: () => number;
 
   /** `now`: a clock that never goes back, in ms. */
@@ -42,7 +42,7 @@ export class HeardSources {
 
   /** Listens on this connection until it is closed, or this is disposed. */
   listen(nats: Pick<NatsConnection, "subscribe">): Disposable {
-    const subscription = nats.subscribe(everyHeardSubject, {
+    const subscription = nats.subscribe(everyLastSeenSubject, {
       callback: (error, message) => {
         if (error === null) this.receive(message.data);
       },
@@ -61,7 +61,7 @@ export class HeardSources {
   }
 
   /** Undefined: the source is not polled, or nobody has reported it. */
-  of(source: string): SourceHeard | undefined {
+  of(source: string): SourceLastSeen | undefined {
     const report = this.#reports.get(source);
     if (report === undefined) return undefined;
     const now = this.#now();
@@ -84,7 +84,7 @@ export class HeardSources {
  * What is known after another report. An ingest that has just started doesn't know what the one before heard, and reports
  * the lists that it has got, or that are late.
  */
-function updated(before: HeardCollections | undefined, reported: Heard["collections"], now: number): HeardCollections {
+function updated(before: SeenCollections | undefined, reported: Heard["collections"], now: number): SeenCollections {
   const kept = [...(before ?? [])].filter(([, { reportedAt }]) => now - reportedAt < forgottenMs);
   const collections = new Map(kept);
   for (const [name, { heard_at, age_ms, late }] of Object.entries(reported)) {

@@ -2,14 +2,14 @@ import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
 import { nanosOfTimestamp } from "@tapedeck/shared/time/timestamp";
 
 /** A timestamp as two columns: text with microseconds for timestamptz, and the remaining nanoseconds. */
-export type StoredMoment = { readonly at: string | null; readonly ns: number };
+export type StoredTimestamp = { readonly at: string | null; readonly ns: number };
 
-const unknown: StoredMoment = { at: null, ns: 0 };
+const unknown: StoredTimestamp = { at: null, ns: 0 };
 const firstSecond = -62_135_596_800n;
 const lastSecond = 253_402_300_799n;
 
 /** An upstream may send a time outside the years 1 to 9999, which counts as unknown. */
-export function momentOf(timestamp: Timestamp | undefined): StoredMoment {
+export function storedTimestamp(timestamp: Timestamp | undefined): StoredTimestamp {
   if (timestamp === undefined) return unknown;
   const { seconds, nanos } = timestamp;
   if (seconds < firstSecond || seconds > lastSecond || nanos < 0 || nanos > 999_999_999) return unknown;
@@ -26,7 +26,7 @@ function secondText(second: number): string {
 }
 
 /** A date outside the years 1 to 9999 is the nearest one within. */
-export function momentOfDate(date: Date): string {
+export function textOfDate(date: Date): string {
   const ms = Math.min(Math.max(date.getTime() || 0, Number(firstSecond) * 1_000), Number(lastSecond) * 1_000);
   return `${new Date(ms).toISOString().slice(0, 23)}000Z`;
 }
@@ -47,7 +47,7 @@ const maxBackwards = 60_000_000_000n;
  * unknown, and where no right clock can have shown both: a moment before 2000, an end more than a minute before its
  * start, or more than `maxMs` between them.
  */
-export function millisecondsBetween(start: StoredMoment, end: StoredMoment, maxMs: number): number | null {
+export function millisecondsBetween(start: StoredTimestamp, end: StoredTimestamp, maxMs: number): number | null {
   const from = timestampOf(start.at, start.ns);
   const to = timestampOf(end.at, end.ns);
   if (from === undefined || to === undefined || from.seconds < earliestSecond || to.seconds < earliestSecond)

@@ -6,7 +6,7 @@ import type { Timestamp } from "@tapedeck/shared/time/timestamp";
  * file, text that is not UTF-8 has U+FFFD, and a map may have another order. The set grows with the process by some hundred
  * bytes for each message, while Skaffold itself keeps each message whole.
  */
-export class HeardFrames {
+export class ReceivedFrames {
   readonly #counts = new Map<string, number>();
   readonly #sizes = new Map<string, number>();
 
@@ -17,14 +17,14 @@ export class HeardFrames {
     return size;
   }
 
-  add(channel: string, moment: Timestamp): void {
-    const key = keyOf(channel, moment);
+  add(channel: string, timestamp: Timestamp): void {
+    const key = keyOf(channel, timestamp);
     this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1);
     this.#sizes.set(channel, (this.#sizes.get(channel) ?? 0) + 1);
   }
 
-  has(channel: string, moment: Timestamp): boolean {
-    return this.#counts.has(keyOf(channel, moment));
+  has(channel: string, timestamp: Timestamp): boolean {
+    return this.#counts.has(keyOf(channel, timestamp));
   }
 
   /** True if messages of the channel were not found in the file yet. */
@@ -33,8 +33,8 @@ export class HeardFrames {
   }
 
   /** True if the message was received. Removes one message of this time. */
-  take(channel: string, moment: Timestamp): boolean {
-    const key = keyOf(channel, moment);
+  take(channel: string, timestamp: Timestamp): boolean {
+    const key = keyOf(channel, timestamp);
     const count = this.#counts.get(key);
     if (count === undefined) return false;
     if (count === 1) this.#counts.delete(key);

@@ -1,7 +1,7 @@
 import { type Pod, PodState } from "@tapedeck/proto/rkt/v1alpha/rkt";
 
 /** The output of one app, or (app "") of everything in the pod. */
-export type HeardText = {
+export type AppOutput = {
   readonly pod: string;
   readonly app: string;
   /** The latest second of a line that was emitted. */
@@ -10,12 +10,12 @@ export type HeardText = {
   /** The pod has ended and its whole output was received. */
   isFinished: boolean;
   /** When the pod was missing for the first time since it was listed, in ms of `performance.now()`. */
-  goneAt: number | undefined;
+  missingSince: number | undefined;
 };
 
 /** A host's output so far, over all connections to it. */
-export class HeardTexts {
-  readonly texts = new Map<string, HeardText>();
+export class HostOutput {
+  readonly texts = new Map<string, AppOutput>();
   #states: ReadonlyMap<string, PodState> | undefined;
 
   /** Takes a list of pods, and adds the texts of those whose output must be followed. */
@@ -28,7 +28,7 @@ export class HeardTexts {
    * The second from which a text is read. An app's stream goes back at least as far as its pod's, so that every line
    * of an app that the pod repeats can be matched.
    */
-  since({ pod, app, second }: HeardText): bigint {
+  since({ pod, app, second }: AppOutput): bigint {
     const ofPod = app === "" ? second : (this.texts.get(textKey(pod, ""))?.second ?? 0n);
     return ofPod < second ? ofPod : second;
   }
@@ -45,7 +45,7 @@ export class HeardTexts {
       const key = textKey(pod, app);
       const known = this.texts.get(key);
       if (known !== undefined) known.isFinished = false;
-      else this.texts.set(key, { pod, app, second: 0n, wasOpened: false, isFinished: false, goneAt: undefined });
+      else this.texts.set(key, { pod, app, second: 0n, wasOpened: false, isFinished: false, missingSince: undefined });
     }
   }
 }

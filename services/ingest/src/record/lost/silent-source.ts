@@ -5,10 +5,10 @@ import { compareTimestamps, msBetween, timestampNow } from "@tapedeck/shared/tim
 import type { TextLife } from "../frames/numbering.ts";
 import { openSourceJournal, type SourceJournal, type SourceJournalOptions } from "../journal/source-journal.ts";
 import { isImport } from "../own-facts/import-facts.ts";
-import { upstreamUnheard } from "../own-facts/upstream-facts.ts";
+import { upstreamSilent } from "../own-facts/upstream-facts.ts";
 import { lossEvents } from "../session/session-loss.ts";
 
-export type UnheardSource = {
+export type SilentSource = {
   readonly log: SourceJournalOptions["log"];
   readonly source: SourceName;
   /** When the last push ended; undefined: before this process began. */
@@ -28,7 +28,7 @@ export type Examined = {
 };
 
 /** The known facts about a source when it is examined. */
-export type LastHeard = {
+export type LastSeen = {
   /** When it was last heard from, as far as this process knows; undefined: before this process began. */
   readonly since: Timestamp | undefined;
   /** That was by another ingest. */
@@ -39,7 +39,7 @@ export type LastHeard = {
  * Records that a source is silent, and ends its session after too long a silence: how and when it ended is unknown. The
  * writer's place must be ours. Rejects when the signal aborts.
  */
-export async function examineUnheard({ lostAfterMs, since, ...opening }: UnheardSource): Promise<Examined> {
+export async function examineSilent({ lostAfterMs, since, ...opening }: SilentSource): Promise<Examined> {
   const nothing = { onAcknowledged: () => {}, onPublishFailure: () => {} };
   await using journal = await openSourceJournal({ ...opening, ...nothing, hello: Hello.create() });
   const { connection, session } = journal.history;
@@ -49,7 +49,7 @@ export async function examineUnheard({ lostAfterMs, since, ...opening }: Unheard
   await recordSilence(journal, since, now);
   if (!session?.open) return {};
   // The reporter's clock may be ahead of ours, and the wait must not exceed the setting.
-  const lostSince = earlier(connection.unheardSince ?? since ?? connection.lostAt ?? now, now);
+  const lostSince = earlier(connection.silentSince ?? since ?? connection.lostAt ?? now, now);
   const left = lostAfterMs - msBetween(lostSince, now);
   if (left > 0) return { lostSince, again: { ms: left } };
   const loss = { session: session.id, reason: "nothing more was received from it", since: lostSince, open: true };
@@ -59,10 +59,10 @@ export async function examineUnheard({ lostAfterMs, since, ...opening }: Unheard
 
 async function recordSilence(journal: SourceJournal, since: Timestamp | undefined, now: Timestamp): Promise<void> {
   const { connection, lastAt = now } = journal.history;
-  if (connection === undefined || connection.lost || connection.unheardSince !== undefined) return;
+  if (connection === undefined || connection.lost || connection.silentSince !== undefined) return;
   const from = earlier(since ?? lastAt, now);
   const { id, address, session } = connection;
-  const fact = upstreamUnheard({ connection: id, address });
+  const fact = upstreamSilent({ connection: id, address });
   await journal.writer.reached(journal.publish([journal.own(session, fact, now, from)]));
 }
 

@@ -3,7 +3,7 @@ import { Observation } from "@tapedeck/proto/tapedeck/v1/observation";
 import { sourceName } from "@tapedeck/shared/source";
 import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import { expect, onTestFinished, test } from "vitest";
-import { HeardPublisher } from "./publish-heard.ts";
+import { LastSeenPublisher } from "./publish-last-seen.ts";
 
 const source = sourceName({ workspace: "default", developer: "alice", project: "host", upstream: "rkt" });
 const at = timestampOfMs;
@@ -15,7 +15,7 @@ function stage() {
   const nats = {
     publish: (_: string, bytes?: unknown) => void reports.push(Heard.decode(bytes as Uint8Array).collections),
   };
-  const publisher = new HeardPublisher({ nats, source, signal: over.signal });
+  const publisher = new LastSeenPublisher({ nats, source, signal: over.signal });
   return {
     publisher,
     reports,

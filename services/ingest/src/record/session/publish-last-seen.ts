@@ -1,6 +1,6 @@
 import { Heard, type Heard_Collection } from "@tapedeck/proto/tapedeck/v1/heard";
 import { fieldsOf } from "@tapedeck/shared/descriptors/message-fields";
-import { heardSubject } from "@tapedeck/shared/log/subjects";
+import { lastSeenSubject } from "@tapedeck/shared/log/subjects";
 import { ownValue } from "@tapedeck/shared/own-value";
 import type { SourceName } from "@tapedeck/shared/source";
 import { startInterval, stopTimer } from "@tapedeck/shared/sync/timers";
@@ -10,27 +10,27 @@ import type { NatsConnection } from "nats";
 /** Readers take a source for not heard that is not reported for three times as long as the last. */
 const reportMs = { least: 1_000, max: 5_000 };
 
-export type HeardPublisherOptions = {
+export type LastSeenPublisherOptions = {
   readonly nats: Pick<NatsConnection, "publish">;
   readonly source: SourceName;
   /** Ends the reports. */
   readonly signal: AbortSignal;
   /** Called with each list that was heard. */
-  readonly onHeard?: ((collection: string, at: Timestamp) => void) | undefined;
+  readonly onSeen?: ((collection: string, at: Timestamp) => void) | undefined;
 };
 
 /** `at` is undefined for a list that is late and was not heard yet. `heardAt`: by `performance.now()`. */
-type HeardList = { readonly at: Timestamp | undefined; readonly heardAt: number; readonly late: boolean };
+type SeenList = { readonly at: Timestamp | undefined; readonly heardAt: number; readonly late: boolean };
 
 /** Reports when the lists of a polled source were heard last. Never throws and never waits, because recording comes first. */
-export class HeardPublisher {
-  readonly #options: HeardPublisherOptions;
-  readonly #lists = new Map<string, HeardList>();
+export class LastSeenPublisher {
+  readonly #options: LastSeenPublisherOptions;
+  readonly #lists = new Map<string, SeenList>();
   #reportedAt = Number.NEGATIVE_INFINITY;
   /** What `performance.now()` is ahead of the tap's clock, which may be wrong and may be set. */
   #aheadMs: number | undefined;
 
-  constructor(options: HeardPublisherOptions) {
+  constructor(options: LastSeenPublisherOptions) {
     this.#options = options;
     const timer = startInterval(() => this.#report(), reportMs.max).unref();
     options.signal.addEventListener("abort", () => stopTimer(timer), { once: true });
@@ -52,20 +52,20 @@ export class HeardPublisher {
     return () => this.#recorded(lists, at);
   }
 
-  #recorded({ heard, late }: Lists, at: Timestamp): void {
+  #recorded({ seen, late }: Lists, at: Timestamp): void {
     const now = performance.now();
     // It may have waited in the tap's spill.
     const heardAt = this.#aheadMs === undefined ? now : Math.min(now, msOfTimestamp(at) + this.#aheadMs);
-    for (const collection of heard) {
+    for (const collection of seen) {
       this.#lists.set(collection, { at, heardAt, late: false });
-      this.#options.onHeard?.(collection, at);
+      this.#options.onSeen?.(collection, at);
     }
     for (const collection of late) {
       const list = this.#lists.get(collection) ?? { at: undefined, heardAt: now };
       this.#lists.set(collection, { ...list, late: true });
     }
     const isDue = now - this.#reportedAt >= reportMs.least;
-    if (late.length > 0 || (heard.length > 0 && isDue)) this.#report();
+    if (late.length > 0 || (seen.length > 0 && isDue)) this.#report();
   }
 
   #report(): void {
@@ -79,7 +79,7 @@ export class HeardPublisher {
       ]),
     );
     try {
-      nats.publish(heardSubject(source), Heard.encode({ source, collections }).finish());
+      nats.publish(lastSeenSubject(source), Heard.encode({ source, collections }).finish());
     } catch {
       // The connection is closed. Readers see that there are no reports.
     }
@@ -98,7 +98,7 @@ const collectionsOfKinds: Readonly<Record<string, string>> = {
   runner: "runners",
 };
 
-type Lists = { readonly heard: readonly string[]; readonly late: readonly string[] };
+type Lists = { readonly seen: readonly string[]; readonly late: readonly string[] };
 
 /** Which lists an encoded Observation has, or says to be late. Reads no more of it than that. */
 function listsIn(channel: string, observation: Uint8Array): Lists {
@@ -109,13 +109,13 @@ function listsIn(channel: string, observation: Uint8Array): Lists {
       return ownValue(collectionsOfKinds, Buffer.from(kind).toString()) ?? channel;
     });
   try {
-    if (field === fields.all || field === fields.same) return { heard: [channel], late: [] };
+    if (field === fields.all || field === fields.same) return { seen: [channel], late: [] };
     const inside = fieldsOf(observation, field);
-    if (field === fields.late) return { heard: [], late: named(inside) };
-    if (field !== fields.resources) return { heard: [], late: [] };
-    return { heard: named(inside.flatMap((resources) => fieldsOf(resources, fields.kinds))), late: [] };
+    if (field === fields.late) return { seen: [], late: named(inside) };
+    if (field !== fields.resources) return { seen: [], late: [] };
+    return { seen: named(inside.flatMap((resources) => fieldsOf(resources, fields.kinds))), late: [] };
   } catch {
     // It can't be read, which is recorded.
-    return { heard: [], late: [] };
+    return { seen: [], late: [] };
   }
 }
