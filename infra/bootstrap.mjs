@@ -258,6 +258,10 @@ const commands = {
     await prepare();
     become(node, [join(root, "infra", "dist", "main.ts"), ...args]);
   },
+  release: async (args) => {
+    await prepare();
+    become(node, [join(root, "infra", "dist", "release.ts"), ...args]);
+  },
   bench: async (args) => {
     await prepare();
     become(node, [join(root, "test", "bench", "main.ts"), ...args]);

@@ -31,12 +31,18 @@ export async function writePackage(folder: string, about: PackageAbout): Promise
   const { name, description, readme, manifest, bundled } = about;
   await mkdir(folder, { recursive: true });
   const { engines, license } = JSON.parse(await readFile(join(root, "package.json"), "utf8"));
-  const whole = { name, version, description, license, engines, type: "module", ...manifest };
+  const repository = repositoryOf(process.env);
+  const whole = { name, version, description, license, engines, repository, type: "module", ...manifest };
   await writeFile(join(folder, "package.json"), `${JSON.stringify(whole, null, 2)}\n`);
   await writeFile(join(folder, "README.md"), readme);
   await copyFile(join(root, "LICENSE"), join(folder, "LICENSE"));
   await writeFile(join(folder, "THIRD-PARTY-LICENSES.txt"), licenceText(bundled));
   return { folder, name, dependencies: Object.keys(manifest.dependencies ?? {}), bundled };
+}
+
+/** The repository whose workflow runs this: npm publishes with provenance only where the package names it. */
+function repositoryOf({ GITHUB_SERVER_URL: server, GITHUB_REPOSITORY: name }: NodeJS.ProcessEnv) {
+  return server && name ? { type: "git", url: `git+${server}/${name}.git` } : undefined;
 }
 
 /** `npm pack`. @returns the archive's name */
