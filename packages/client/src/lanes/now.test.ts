@@ -307,8 +307,8 @@ it("the usual time is the median of the good loops", () => {
 it("a bar is to scale of the usual time, and of its own when it is late", () => {
   const row = folded([started, ...good(1, 1), inLoop(10, "loop.started", 2)]);
   const loop = row.loops[1] ?? expect.fail();
-  expect(barOf(row, loop, at(11))).toMatchObject({ defaults: 80, pieces: [{ left: 0, width: 40 }] });
-  expect(barOf(row, loop, at(14))).toMatchObject({ defaults: 50, pieces: [{ left: 0, width: 100 }] });
+  expect(barOf(row, loop, at(11))).toMatchObject({ usual: 80, pieces: [{ left: 0, width: 40 }] });
+  expect(barOf(row, loop, at(14))).toMatchObject({ usual: 50, pieces: [{ left: 0, width: 100 }] });
 });
 
 it("a bar names the step that failed first, not one that ran beside it", () => {
