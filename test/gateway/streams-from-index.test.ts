@@ -205,8 +205,8 @@ it("a stream reports what the index has passed, and goes on after its last event
   const broken = follow({ ...on.log.reader, readBatches }, failed);
   await until(() => broken.got.some(({ type }) => type === "caught_up"), { message: "caught_up" });
   expect(batches).toBe(5);
-  const expected = script.flatMap((event, nth) =>
-    event.source.startsWith("acme/") && matches(failed, event) ? [on.written(offsets[nth] ?? logStart)] : [],
+  const expected = script.flatMap((event, index) =>
+    event.source.startsWith("acme/") && matches(failed, event) ? [on.written(offsets[index] ?? logStart)] : [],
   );
   expect(expected.length).toBeGreaterThan(5);
   expect(broken.got.filter(({ type }) => type === "event").map(({ position }) => position)).toEqual(expected);
@@ -231,7 +231,7 @@ it("a rare kind is read by as many messages as have it", async () => {
   session.configured();
   for (let part = 0; part < 5; part++) {
     session.loopStarted();
-    for (let nth = 0; nth < 150; nth++) {
+    for (let index = 0; index < 150; index++) {
       session.build("web", "started");
       session.build("web", "succeeded");
     }

@@ -129,8 +129,8 @@ describe.skipIf(browserProgram === undefined)("an address, copied into another p
     const moves = 600;
     await slider.evaluate(
       (input, { last, moves }) => {
-        for (let nth = 1; nth <= moves; nth++) {
-          Reflect.set(input, "value", String(nth % last));
+        for (let index = 1; index <= moves; index++) {
+          Reflect.set(input, "value", String(index % last));
           input.dispatchEvent(new Event("input", { bubbles: true }));
         }
       },
@@ -198,11 +198,11 @@ it.skipIf(browserProgram === undefined)(
     session.started();
     session.configured();
     const loops = 1_010;
-    for (let nth = 0; nth < loops; nth++) {
-      session.loopStarted(nth * 1_000);
-      session.build("web", "started", nth * 1_000 + 1);
-      session.build("web", "succeeded", nth * 1_000 + 500);
-      session.loopEnded("succeeded", nth * 1_000 + 600);
+    for (let index = 0; index < loops; index++) {
+      session.loopStarted(index * 1_000);
+      session.build("web", "started", index * 1_000 + 1);
+      session.build("web", "succeeded", index * 1_000 + 500);
+      session.loopEnded("succeeded", index * 1_000 + 600);
     }
     await seeded.seed(own.events);
     await using cleanup = new AsyncDisposableStack();

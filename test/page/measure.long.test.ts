@@ -79,19 +79,19 @@ describe.skipIf(browserProgram === undefined)("the page, measured", () => {
       const began = performance.now();
       for (let turn = 0; performance.now() - began < liveSeconds * 1_000; turn++) {
         const source = sources[turn % sources.length] ?? expect.fail();
-        const nth = (loops.get(source) ?? 0) + 1;
-        loops.set(source, nth);
-        oneLoop(source.session, Date.now() - startedAt, nth % 4 !== 0);
+        const number = (loops.get(source) ?? 0) + 1;
+        loops.set(source, number);
+        oneLoop(source.session, Date.now() - startedAt, number % 4 !== 0);
         written += await flush(source);
         const due = began + (written / eventsPerSecond) * 1_000;
         await new Promise((resolve) => setTimeout(resolve, Math.max(0, due - performance.now())));
       }
-      for (const [{ name }, nth] of loops) {
+      for (const [{ name }, number] of loops) {
         const last = page
           .locator(".row", { hasText: `${name.toLowerCase()}/shop` })
           .locator(".strip a")
           .last();
-        await expect.poll(() => last.getAttribute("title"), { timeout: 30_000 }).toContain(`loop ${nth}:`);
+        await expect.poll(() => last.getAttribute("title"), { timeout: 30_000 }).toContain(`loop ${number}:`);
       }
     });
     print("Now, live", { events: written, seconds: liveSeconds, ...figures });
@@ -142,7 +142,8 @@ describe.skipIf(browserProgram === undefined)("the page, measured", () => {
     oneLoop(quiet.session, Date.now() - startedAt, false);
     await flush(quiet);
     for (const [index, source] of sources.entries()) {
-      for (let nth = 0; nth < 5; nth++) oneLoop(source.session, Date.now() - startedAt, (index + nth) % 5 !== 0);
+      for (let number = 0; number < 5; number++)
+        oneLoop(source.session, Date.now() - startedAt, (index + number) % 5 !== 0);
       await flush(source);
     }
     await seeded.stack.caughtUp();

@@ -270,7 +270,7 @@ describe.skipIf(browserProgram === undefined)("Now", () => {
 
   it("is readable in every design while it is busy: its pieces, too", async () => {
     const frank = sourceOf("frank", "checkout-with-a-long-name");
-    for (const nth of [1, 2, 3, 4]) goodLoop(frank, frank.began + nth * 60_000);
+    for (const index of [1, 2, 3, 4]) goodLoop(frank, frank.began + index * 60_000);
     const at = Date.now() - startedAt - 3_000;
     frank.session.loopStarted(at);
     frank.session.build("web", "started", at + 10);

@@ -47,7 +47,8 @@ function worked(developer: string, index: number): Scenario {
     const session = own.session(`0${developer.toUpperCase().replaceAll(/[ILOU]/g, "X")}${date}`);
     session.started({ branch: date % 3 === 0 ? "main" : "feature" }, date * day + index * 1_000);
     session.configured();
-    for (let nth = 0; nth < 5 + index; nth++) oneLoop(session, date * day + (nth + 1) * 50 * 60_000, date, nth, index);
+    for (let number = 0; number < 5 + index; number++)
+      oneLoop(session, date * day + (number + 1) * 50 * 60_000, date, number, index);
     session.ended("process ended");
   }
   return own;
@@ -55,16 +56,16 @@ function worked(developer: string, index: number): Scenario {
 
 type Session = ReturnType<Scenario["session"]>;
 
-function oneLoop(session: Session, began: number, date: number, nth: number, index: number): void {
-  const slow = 2_000 + date * 260 + nth * 700 * (index + 1);
-  const seed = date * 7 + nth * 3 + index;
-  const isBadBuild = seed % 11 === 0 || (date === 6 && nth < 3);
+function oneLoop(session: Session, began: number, date: number, number: number, index: number): void {
+  const slow = 2_000 + date * 260 + number * 700 * (index + 1);
+  const seed = date * 7 + number * 3 + index;
+  const isBadBuild = seed % 11 === 0 || (date === 6 && number < 3);
   session.loopStarted(began);
   session.build("web", "started", began + 10);
   session.build("shop/api-with-a-long-name", "started", began + 20);
   session.build("shop/api-with-a-long-name", "succeeded", began + slow / 3);
   if (isBadBuild) {
-    const code = [...codes, ...more][(seed + nth) % (codes.length + more.length)];
+    const code = [...codes, ...more][(seed + number) % (codes.length + more.length)];
     const error = { code: `BUILD_${code}`, message: `web does not build: ${code?.toLowerCase()}` };
     session.build("web", "failed", began + slow / 2, { error });
     return void session.loopEnded("failed", began + slow / 2 + 5);

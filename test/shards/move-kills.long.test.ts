@@ -53,7 +53,7 @@ async function shardOf(workspace: string): Promise<string | undefined> {
 const pauseMs = 20;
 
 /** Where a mover is broken off: at the n-th line of a step, by its caller, or by its gateway, which gets a signal. */
-type Break = readonly [step: string, nth: number, by: "caller" | "SIGKILL" | "SIGTERM"];
+type Break = readonly [step: string, index: number, by: "caller" | "SIGKILL" | "SIGTERM"];
 const breaks: readonly Break[] = [
   ["copying", 1, "caller"],
   ["copying", 1, "SIGKILL"],
@@ -73,18 +73,18 @@ const breaks: readonly Break[] = [
 type MovingGateway = { readonly http?: string; readonly end: () => Promise<void> };
 
 /** Begins a move to two, and breaks it off. */
-async function breakOff(workspace: string, [step, nth]: Break, { http, end }: MovingGateway): Promise<void> {
+async function breakOff(workspace: string, [step, index]: Break, { http, end }: MovingGateway): Promise<void> {
   const over = new AbortController();
   const lines: MoveLine[] = [];
   let [seen, ended] = [0, Promise.resolve()];
   for await (const line of move({ ...request(workspace, "two", http), signal: over.signal })) {
     lines.push(line);
-    if (line.step !== step || ++seen !== nth) continue;
+    if (line.step !== step || ++seen !== index) continue;
     ended = end();
     over.abort();
   }
   await ended;
-  expect([seen, lines.at(-1)?.type]).toEqual([nth, "progress"]);
+  expect([seen, lines.at(-1)?.type]).toEqual([index, "progress"]);
 }
 
 /** Only a gateway that gets a signal is one of its own. */
@@ -115,7 +115,7 @@ const isRemovedFrom = (name: "home" | "two", workspace: string) => async () =>
   (await on[name].log.lastMatch([workspaceFilter(workspace)])) === 0;
 
 it.each(breaks)("is open again without another command, and can go on: %s %i, by %s", async (...each) => {
-  const [step, nth] = each;
+  const [step, index] = each;
   const workspace = `team-${each.join("-").toLowerCase()}`;
   await using tap = await startTap(workspace, "kept");
   tap.push(100);
@@ -125,7 +125,7 @@ it.each(breaks)("is open again without another command, and can go on: %s %i, by
   await goesOn(tap);
   if (step !== "copying") await nothingMoves();
   // A gateway that is killed at the first line of `fencing` may not have closed the workspace yet.
-  const mayBeIn = { copying: ["home"], fencing: nth === 1 ? ["home", "two"] : ["two"] }[step] ?? ["two"];
+  const mayBeIn = { copying: ["home"], fencing: index === 1 ? ["home", "two"] : ["two"] }[step] ?? ["two"];
   expect(mayBeIn).toContain(await shardOf(workspace));
   await moveAll(workspace, "two");
   expect(await isRemovedFrom("home", workspace)()).toBe(true);

@@ -34,13 +34,13 @@ type Items = { readonly items: readonly Record<string, unknown>[] };
 
 /** Imports an event log of a project of its own, and gives functions that ask about it. */
 async function imported(project: string, file = project) {
-  const said = vi.spyOn(console, "log").mockReturnValue();
+  const output = vi.spyOn(console, "log").mockReturnValue();
   await importFiles([join(logs, file)], {
     url: `http://${stack.http}`,
     redact: "on",
     developer: "kim",
     project,
-  }).finally(() => said.mockRestore());
+  }).finally(() => output.mockRestore());
   await stack.caughtUp();
   const get = async (path: string) => JSON.parse((await stack.httpCall("GET", `/api/v1/${path}`)).body) as Items;
   const sql = async (query: string) => (await client.query<Record<string, unknown>>(query, [project])).rows;

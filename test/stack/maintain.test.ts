@@ -64,7 +64,7 @@ it("after a login maintenance commands use its address and token; local commands
 });
 
 it("a backup and a rebuild report their progress, also into a pipe", async () => {
-  const said = vi.spyOn(process.stdout, "write").mockReturnValue(true);
+  const output = vi.spyOn(process.stdout, "write").mockReturnValue(true);
   const progressSpy = vi.spyOn(process.stderr, "write").mockReturnValue(true);
   onTestFinished(() => {
     vi.restoreAllMocks();
@@ -75,10 +75,10 @@ it("a backup and a rebuild report their progress, also into a pipe", async () =>
   const progress = progressPipe(60_000);
   await backUp(join(on.cwd, "progress"), options, progress);
   expect(progress.lines().at(-1)).toMatch(/^backup: [\d.]+ \S+$/);
-  expect(said.mock.lastCall?.[0]).toMatch(/\([1-9][\d.]* [KM]iB\)\n$/);
+  expect(output.mock.lastCall?.[0]).toMatch(/\([1-9][\d.]* [KM]iB\)\n$/);
   await rebuildTables(options, progress);
   expect(progress.lines().at(-1)).toMatch(/^rebuild: \d+ of \d+ messages \(\d+ %\)$/);
-  expect([said.mock.calls.length, progressSpy.mock.calls.length]).toEqual([2, 2]);
+  expect([output.mock.calls.length, progressSpy.mock.calls.length]).toEqual([2, 2]);
 });
 
 it("a backup, a rebuild and an erasure work remotely", async () => {

@@ -34,10 +34,10 @@ export function startCli(args: readonly string[], { cwd, env = {}, within = [] }
 }
 
 export function collect(child: ChildProcess): RunningCli {
-  const said = { stdout: "", stderr: "" };
+  const output = { stdout: "", stderr: "" };
   for (const name of ["stdout", "stderr"] as const) {
     child[name]?.on("data", (chunk: Buffer) => {
-      said[name] += chunk;
+      output[name] += chunk;
     });
   }
   const ended = new Promise<number | string>((resolve) => {
@@ -45,8 +45,8 @@ export function collect(child: ChildProcess): RunningCli {
   });
   return {
     child,
-    stdout: () => said.stdout,
-    stderr: () => said.stderr,
+    stdout: () => output.stdout,
+    stderr: () => output.stderr,
     ended,
     [Symbol.asyncDispose]: async () => {
       child.kill("SIGKILL");

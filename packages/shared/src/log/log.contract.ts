@@ -45,7 +45,7 @@ export function logContract(name: string, open: () => Promise<LogUnderTest>): vo
     await using log = await open();
     const { append, written } = testWriter(log.writer, alice, { perMessage: 5 });
     await append(200);
-    const requests = written.filter((_, nth) => nth % 7 === 0 || nth % 11 === 0);
+    const requests = written.filter((_, index) => index % 7 === 0 || index % 11 === 0);
     const missing = [offsetOf(3, 5), offsetOf(77)];
     const batches = await Array.fromAsync(log.reader.readBatches([...requests, ...missing], never));
     expect(batches.flat().map(({ offset }) => offset)).toEqual(requests);

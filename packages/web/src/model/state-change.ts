@@ -29,9 +29,9 @@ function rowsByName(sections: readonly StateSection[]): ReadonlyMap<string, Plac
   const found = new Map<string, Placed>();
   for (const { title, rows } of sections) {
     for (const row of rows) {
-      let nth = 0;
-      while (found.has(`${title}\n${row.name}\n${nth}`)) nth++;
-      found.set(`${title}\n${row.name}\n${nth}`, { section: title, row });
+      let index = 0;
+      while (found.has(`${title}\n${row.name}\n${index}`)) index++;
+      found.set(`${title}\n${row.name}\n${index}`, { section: title, row });
     }
   }
   return found;

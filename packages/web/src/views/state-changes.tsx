@@ -106,8 +106,8 @@ function ChangeTable({ changes, loop }: ChangesProps) {
         </tr>
       </thead>
       <tbody>
-        {changes.map(({ section, name, before, after }, nth) => (
-          <tr key={`${section} ${name} ${nth}`}>
+        {changes.map(({ section, name, before, after }, index) => (
+          <tr key={`${section} ${name} ${index}`}>
             <th scope="row">
               {name} <span class="quiet-text">{section.toLowerCase()}</span>
             </th>

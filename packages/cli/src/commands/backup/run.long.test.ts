@@ -34,7 +34,7 @@ async function get<Answer>({ env }: TestUp, path: string): Promise<{ status: num
 
 /** A backup and a rebuild of the Tapedeck that runs on a data folder. */
 async function reportsHowFar(data: string): Promise<void> {
-  const said = vi.spyOn(process.stdout, "write").mockReturnValue(true);
+  const output = vi.spyOn(process.stdout, "write").mockReturnValue(true);
   vi.spyOn(process.stderr, "write").mockReturnValue(true);
   onTestFinished(() => void vi.restoreAllMocks());
   for (const progress of [progressPipe(60_000), progressTerminal()]) {
@@ -43,7 +43,7 @@ async function reportsHowFar(data: string): Promise<void> {
     await rebuildTables({ data }, progress);
     expect(progress.text()).toMatch(/rebuild: (\d+) of \1 messages \(100 %\)/);
   }
-  expect(said).toHaveBeenCalledTimes(4);
+  expect(output).toHaveBeenCalledTimes(4);
   vi.restoreAllMocks();
 }
 

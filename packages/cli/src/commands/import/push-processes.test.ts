@@ -19,12 +19,12 @@ afterAll(() => {
 });
 
 function processes(count: number, frames: number): ImportedProcess[] {
-  return Array.from({ length: count }, (_, nth) => ({
+  return Array.from({ length: count }, (_, number) => ({
     maybeContinues: false,
     frames: Array.from({ length: frames }, (_, index) => ({
       channel: "v1" as const,
-      bytes: Buffer.from(`process ${nth}, frame ${index}`),
-      timestamp: { seconds: BigInt(1_000 * nth + index), nanos: 0 },
+      bytes: Buffer.from(`process ${number}, frame ${index}`),
+      timestamp: { seconds: BigInt(1_000 * number + index), nanos: 0 },
     })),
   }));
 }

@@ -180,7 +180,7 @@ it("a restore shows its progress, in a pipe and on a terminal", async () => {
     await backup.finish(await backUpLog(connection, backup.take));
   }
   vi.stubEnv("TAPEDECK_CONFIG", join(cwd, "tapedeck.yaml"));
-  const said = vi.spyOn(process.stdout, "write").mockReturnValue(true);
+  const output = vi.spyOn(process.stdout, "write").mockReturnValue(true);
   onTestFinished(() => {
     vi.restoreAllMocks();
     vi.unstubAllEnvs();
@@ -195,7 +195,7 @@ it("a restore shows its progress, in a pipe and on a terminal", async () => {
   expect(terminal.text()).toContain(`restore: ${bytes}`);
   // It hides the cursor, and shows it again when it takes itself away.
   expect(terminal.text().lastIndexOf("\u001b[?25h")).toBeGreaterThan(terminal.text().lastIndexOf("restore:"));
-  expect(said.mock.calls.flat().filter((line) => /^restored 5 messages/.test(String(line)))).toHaveLength(2);
+  expect(output.mock.calls.flat().filter((line) => /^restored 5 messages/.test(String(line)))).toHaveLength(2);
 });
 
 it("a log that lost its end goes on under new positions when it is said to", async () => {

@@ -3,8 +3,8 @@ import { type Case, Harnesses, inARow, testSame } from "./testing/same.ts";
 const cases: readonly Case[] = [
   { title: "a command that ends by itself", command: ["skaffold", "build", "-p", "staging"], recorded: 1 },
   { title: "a loop that SIGTERM ends", command: ["skaffold", "dev"], signal: "SIGTERM", recorded: 1 },
-  ...Array.from({ length: 3 }, (_, nth) => ({
-    title: `a loop that ends before Ctrl-C comes, ${nth + 1}`,
+  ...Array.from({ length: 3 }, (_, index) => ({
+    title: `a loop that ends before Ctrl-C comes, ${index + 1}`,
     command: ["skaffold", "dev"],
     signal: "SIGINT" as const,
     isLate: true,

@@ -22,7 +22,7 @@ const text = [
   "  | lines\n",
   "  ",
 ];
-const ours = (...lines: number[]) => lines.map((nth) => text[nth]).join("");
+const ours = (...lines: number[]) => lines.map((index) => text[index]).join("");
 const all = Buffer.from(text.join(""), "latin1");
 
 async function filter(shown: LogLevel | undefined, chunks: readonly Buffer[]) {
@@ -34,12 +34,12 @@ async function filter(shown: LogLevel | undefined, chunks: readonly Buffer[]) {
 }
 
 const bytewise = [...all].map((byte) => Buffer.from([byte]));
-const said = [1, 8, 10, 11];
+const output = [1, 8, 10, 11];
 
 describe("Vagrant's log", () => {
   it.each([
-    [undefined, ours(...said)],
-    ["off", ours(...said)],
+    [undefined, ours(...output)],
+    ["off", ours(...output)],
     ["error", ours(1, 8, 9, 10, 11)],
     ["warn", ours(1, 2, 8, 9, 10, 11)],
     ["info", ours(0, 1, 2, 8, 9, 10, 11, 12, 13, 14, 15)],

@@ -52,8 +52,8 @@ describe("tapedeck run of a vagrant", () => {
     const options = { cwd, env: { ...process.env, ...env } };
     const cli = collect(spawn("script", ["-qec", line, "/dev/null"], { ...options, stdio: ["pipe", "pipe", "pipe"] }));
     expect(await cli.ended).toBe(4);
-    const [said = "", started = ""] = cli.stdout().trim().split("\r\n");
-    expect(said).toMatch(/^tapedeck: this command is not recorded: .* would fill your terminal: /);
+    const [output = "", started = ""] = cli.stdout().trim().split("\r\n");
+    expect(output).toMatch(/^tapedeck: this command is not recorded: .* would fill your terminal: /);
     expect(JSON.parse(started)).toEqual({ args: ["up"], tty: true });
     expect(left()).toEqual([]);
   });

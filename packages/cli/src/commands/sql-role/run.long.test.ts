@@ -123,8 +123,8 @@ it("a login is written for programs, or alone", async () => {
   const asJson = await sqlRole(["create", "--workspace", "acme", "--json"]);
   expect(asJson).toMatchObject({ code: 0, err: "" });
   const { url: address, ...made } = JSON.parse(asJson.out) as { url: string; login: string; password: string };
-  const said = { login: expect.any(String), password: expect.any(String), leftOut: [] };
-  expect(made).toEqual({ ...said, workspace: "acme", createdAt: expect.stringMatching(/Z$/) });
+  const output = { login: expect.any(String), password: expect.any(String), leftOut: [] };
+  expect(made).toEqual({ ...output, workspace: "acme", createdAt: expect.stringMatching(/Z$/) });
   const { username, password, host, pathname } = new URL(address);
   expect([username, password]).toEqual([made.login, made.password]);
   expect([host, pathname]).toEqual([new URL(url).host, new URL(url).pathname]);

@@ -62,8 +62,8 @@ it("says what rkt has no state for: a pod that is being deleted", () => {
     "01-full-lifecycle",
     ({ response }) => response?.pods?.[0]?.state === undefined && response?.pods?.length === 1,
   );
-  const said = shown({ info: null, images: [], pods: [], ...answer }, new Map(), now);
-  expect(said).toMatchInlineSnapshot(`
+  const output = shown({ info: null, images: [], pods: [], ...answer }, new Map(), now);
+  expect(output).toMatchInlineSnapshot(`
     "POD       STATE     SINCE  APP      STATE  IMAGE
     c6e226b0  deleting  -      worker   -      sim.example/worker:1.2.0
                                batch    -      other.example/batch:0.0.7

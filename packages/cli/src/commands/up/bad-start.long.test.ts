@@ -29,8 +29,8 @@ describe("a start that can't be", () => {
     ["--vagrant", "127.0.0.1:9701"],
     ["--rkt", "127.0.0.1:15441"],
   ])("refuses what is no host and port: %s", async (flag, example) => {
-    const { said } = await failedUp([flag, "50051"]);
-    expect(said).toContain(`Expected HOST:PORT, such as ${example}.`);
+    const { said: output } = await failedUp([flag, "50051"]);
+    expect(output).toContain(`Expected HOST:PORT, such as ${example}.`);
   });
 });
 

@@ -19,7 +19,7 @@ const folders: readonly BadFolder[] = [
 
 describe("a start that can't be", () => {
   it("reports everything that is wrong with the settings at once, before anything starts", async () => {
-    const { said, cwd } = await failedUp([], { TAPEDECK_INGEST_GRPC_PORT: "x" }, (folder) => {
+    const { said: output, cwd } = await failedUp([], { TAPEDECK_INGEST_GRPC_PORT: "x" }, (folder) => {
       writeFileSync(
         join(folder, "tapedeck.yaml"),
         `gateway:
@@ -34,7 +34,7 @@ limits: { connections: 0, query: 0s }
 `,
       );
     });
-    expect(said.split("\n")).toEqual([
+    expect(output.split("\n")).toEqual([
       "tapedeck: 8 settings are wrong:",
       '  tapedeck.yaml: gateway.http.port: "many" is not a whole number from 0 to 65535',
       "  tapedeck.yaml: endpoints.0: expected grpc or http with an address",
@@ -53,22 +53,27 @@ limits: { connections: 0, query: 0s }
     const busy = await Promise.all([listen(), listen()]);
     const [http, health] = busy.map((server) => (server.address() as AddressInfo).port);
     const env = { TAPEDECK_GATEWAY_HTTP_PORT: `${http}`, TAPEDECK_QUERY_HEALTH_PORT: `${health}` };
-    const { said } = await failedUp(["--no-demo"], env);
-    expect(said).toMatch(
+    const { said: output } = await failedUp(["--no-demo"], env);
+    expect(output).toMatch(
       /^tapedeck: \d ports are taken: stop what uses them \(another Tapedeck\?\), or choose others:\n/,
     );
-    expect(said).toMatch(
+    expect(output).toMatch(
       new RegExp(`^  127\\.0\\.0\\.1:${http} +the gateway's HTTP +TAPEDECK_GATEWAY_HTTP_PORT$`, "m"),
     );
-    expect(said).toMatch(new RegExp(`^  127\\.0\\.0\\.1:${health} +query's health +TAPEDECK_QUERY_HEALTH_PORT$`, "m"));
+    expect(output).toMatch(
+      new RegExp(`^  127\\.0\\.0\\.1:${health} +query's health +TAPEDECK_QUERY_HEALTH_PORT$`, "m"),
+    );
     for (const server of busy) server.close();
   });
 
   it("names one that is taken, and the setting that chooses another", async () => {
     const busy = await listen();
     const { port } = busy.address() as AddressInfo;
-    const { said } = await failedUp(["--no-demo"], { ...anyServicePorts, TAPEDECK_INGEST_GRPC_PORT: `${port}` });
-    expect(said).toBe(
+    const { said: output } = await failedUp(["--no-demo"], {
+      ...anyServicePorts,
+      TAPEDECK_INGEST_GRPC_PORT: `${port}`,
+    });
+    expect(output).toBe(
       `tapedeck: port ${port} on 127.0.0.1 is taken, so ingest can't listen there: stop what uses it, or choose another (ingest.grpc.port in tapedeck.yaml, or TAPEDECK_INGEST_GRPC_PORT).\n`,
     );
     busy.close();
@@ -76,8 +81,8 @@ limits: { connections: 0, query: 0s }
 
   it("knows a variable that means nothing, and flags that go with none", async () => {
     const env = { TAPEDECK_GATEWAY_HTTP_PROT: "7", TAPEDECK_LOG_LEVEL: "loud" };
-    const { said } = await failedUp(["--developer", "alice", "--redact", "off", "--host-name", "node-1"], env);
-    expect(said.split("\n")).toEqual([
+    const { said: output } = await failedUp(["--developer", "alice", "--redact", "off", "--host-name", "node-1"], env);
+    expect(output.split("\n")).toEqual([
       "tapedeck: 5 settings are wrong:",
       '  TAPEDECK_LOG_LEVEL: "loud" is not one of trace, debug, info, warn, error, fatal, silent',
       "  TAPEDECK_GATEWAY_HTTP_PROT: unknown setting",
@@ -90,17 +95,17 @@ limits: { connections: 0, query: 0s }
 
   it("does not play a demo and record at once", async () => {
     const flags = ["--skaffold", "127.0.0.1:50051", "--vagrant", "127.0.0.1:9701", "--rkt", "127.0.0.1:15441"];
-    const { said } = await failedUp(["--demo", ...flags]);
-    expect(said).toContain("--demo: the demo does not record your own Skaffold: omit --demo or --skaffold");
-    expect(said).toContain("--demo: the demo does not record your own Vagrant: omit --demo or --vagrant");
-    expect(said).toContain("--demo: the demo does not record your own rkt host: omit --demo or --rkt");
+    const { said: output } = await failedUp(["--demo", ...flags]);
+    expect(output).toContain("--demo: the demo does not record your own Skaffold: omit --demo or --skaffold");
+    expect(output).toContain("--demo: the demo does not record your own Vagrant: omit --demo or --vagrant");
+    expect(output).toContain("--demo: the demo does not record your own rkt host: omit --demo or --rkt");
   });
 
   testDataFolders(starts, folders);
 
   it.each([["--skaffold", "127.0.0.1:50051"]])("refuses what is no host and port: %s", async (flag, example) => {
-    const { said } = await failedUp([flag, "50051"]);
-    expect(said).toContain(`Expected HOST:PORT, such as ${example}.`);
+    const { said: output } = await failedUp([flag, "50051"]);
+    expect(output).toContain(`Expected HOST:PORT, such as ${example}.`);
   });
 });
 

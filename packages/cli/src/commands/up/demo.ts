@@ -114,7 +114,7 @@ const between = 60_000;
 /** Starts the demo's developers and its host: real gRPC servers that play what Skaffold, Vagrant and rkt did. */
 export async function startDemo(): Promise<Demo> {
   const over = new AbortController();
-  const parts = await Promise.all(actors.map((actor, nth) => startActor(actor, nth, over.signal)));
+  const parts = await Promise.all(actors.map((actor, index) => startActor(actor, index, over.signal)));
   return {
     sources: parts.map(({ source }) => source),
     pause: () => {
@@ -136,14 +136,14 @@ type RunningActor = {
   readonly done: Promise<void>;
 };
 
-async function startActor(actor: Actor, nth: number, signal: AbortSignal): Promise<RunningActor> {
+async function startActor(actor: Actor, index: number, signal: AbortSignal): Promise<RunningActor> {
   let current = await startFake(actor, 0);
   let paused = false;
   const { port } = current;
   const { developer, project, upstream, labels } = actor;
 
   async function stay(): Promise<void> {
-    for (let life = lifeMs + nth * between; !signal.aborted; life = lifeMs) {
+    for (let life = lifeMs + index * between; !signal.aborted; life = lifeMs) {
       await delay(life, AbortSignal.any([signal, current.exited]));
       await current.stop();
       if (signal.aborted) return;

@@ -34,7 +34,7 @@ it.each([
   expect(counting).toBeDefined();
   await using ingest = await startHealthServer({ host: "127.0.0.1", port: 0, checks: {}, metrics });
   const stop = new AbortController();
-  const said: string[] = [];
+  const output: string[] = [];
   let restarted = 0;
   const mending = mendFullDisk({
     ingest: ingest.address,
@@ -48,19 +48,19 @@ it.each([
         full.set(0);
       },
     },
-    printLine: (line) => said.push(line),
+    printLine: (line) => output.push(line),
     signal: stop.signal,
   });
   await until(() => observations > 3, { message: "some looks" });
-  expect([restarted, said]).toEqual([0, []]);
+  expect([restarted, output]).toEqual([0, []]);
   full.set(1);
   const before = observations;
   await until(() => observations > before + 5, { message: "some more looks" });
   stop.abort();
   await mending;
   expect(restarted).toBe(restarts);
-  expect(said[0]).toContain("the log's disk is full");
-  expect(said.slice(1)).toEqual(restarts === 1 ? ["recording resumes"] : []);
+  expect(output[0]).toContain("the log's disk is full");
+  expect(output.slice(1)).toEqual(restarts === 1 ? ["recording resumes"] : []);
 });
 
 it("a NATS that takes nothing though it was started again is not started once more, but in the next full disk", async () => {
@@ -102,19 +102,19 @@ it("the restart is another server at the same port, and no message says that one
   const storeDir = mkdtempSync(join(tmpdir(), "tapedeck-restart-"));
   await using stack = new AsyncDisposableStack();
   stack.defer(() => rmSync(storeDir, { recursive: true, force: true }));
-  const said: string[] = [];
+  const output: string[] = [];
   const { nats = expect.fail() } = await startServers({
     storeDir,
     secrets: await loadSecrets(join(storeDir, "secrets")),
     nats: { port: 0 },
     postgres: undefined,
-    printLine: (line) => said.push(line),
+    printLine: (line) => output.push(line),
   });
   stack.use(nats);
   const { pid, port } = nats.current();
   await nats.restart();
   await until(() => nats.current().pid !== pid, { message: "another server" });
-  expect([nats.current().port, said]).toEqual([port, []]);
+  expect([nats.current().port, output]).toEqual([port, []]);
 });
 
 /** Runs a program with a disk of 320 MiB in a folder, which nobody else sees: on Linux, where that is allowed. */
@@ -185,18 +185,18 @@ it.skipIf(!mayHaveDisk)(
     await using status = startCli(["status"], { cwd, env: up.env });
     await status.ended;
     expect(status.stdout()).toContain(`gateway: ${full}`);
-    const said = () => up.cli.stdout().split("\n");
-    await until(() => said().includes(`${full}; free some space, and recording resumes`), {
+    const output = () => up.cli.stdout().split("\n");
+    await until(() => output().includes(`${full}; free some space, and recording resumes`), {
       message: "`up` to say it",
     });
     expect((await frames()).length).toBeLessThan(all.length);
 
     rmSync(much);
-    await until(() => said().includes("recording resumes"), { message: "`up` to go on" });
+    await until(() => output().includes("recording resumes"), { message: "`up` to go on" });
     await until(async () => (await frames()).length === all.length, { message: "what waited to be recorded" });
     expect(await frames()).toEqual(all);
     await until(async () => (await ready()).status === 200, { message: "all to be well" });
-    expect(said()).not.toContain("NATS exited unexpectedly and is restarted");
+    expect(output()).not.toContain("NATS exited unexpectedly and is restarted");
     expect(await up.stop()).toBe(0);
   },
 );

@@ -15,7 +15,7 @@ afterAll(() => rmSync(cwd, { recursive: true, force: true }));
 
 const path = installSkaffold(join(cwd, "bin"));
 const home = join(cwd, "spill");
-const said = join(cwd, "said");
+const output = join(cwd, "said");
 const source = "default/alice/shop/skaffold";
 
 type Session = { readonly session: string; readonly endedAt: string | null };
@@ -34,7 +34,7 @@ async function leaveEventLog(gateway: string): Promise<{ readonly note: string; 
     TAPEDECK_URL: urlOf(gateway),
     STAND_IN_RECORDING: recordingFolder("01-dev-success-3-artifacts-5-iterations"),
     STAND_IN_NOW: "1",
-    STAND_IN_SAID: said,
+    STAND_IN_SAID: output,
     STAND_IN_STDERR: "building\n",
   };
   const names = ["--developer", "alice", "--project", "shop", "--redact", "off"];
@@ -81,7 +81,7 @@ it("takes the event log file that a killed `run` has left, whole and once, and r
   const ofSession = `session=${sessions[0]?.session}&original=true&limit=1000`;
   const events = await list<Recorded>(up, `events?source=${source}&${ofSession}`);
   const frames = events.flatMap(({ channel, original }) => (original ? [`${channel} ${original.bytes}`] : []));
-  const lines = readFileSync(said, "utf8").trim().split("\n");
+  const lines = readFileSync(output, "utf8").trim().split("\n");
   for (const channel of ["v1", "v2"]) {
     const isOf = (line: string) => line.startsWith(`${channel} `);
     expect(lines.filter(isOf).length).toBeGreaterThan(10);

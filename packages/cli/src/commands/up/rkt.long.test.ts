@@ -30,10 +30,10 @@ it("records the hosts that --rkt and tapedeck.yaml name, and shows what happens 
     expect([await cli.ended, cli.stderr()]).toEqual([0, ""]);
     return cli.stdout();
   };
-  const said = up.cli.stdout();
-  expect(said).toContain(`Rack 4/host (${still.address})`);
-  expect(said).toContain("state -s rack-5/host");
-  expect(said).not.toContain("skaffold");
+  const output = up.cli.stdout();
+  expect(output).toContain(`Rack 4/host (${still.address})`);
+  expect(output).toContain("state -s rack-5/host");
+  expect(output).not.toContain("skaffold");
 
   const lines = await until(
     async () => {

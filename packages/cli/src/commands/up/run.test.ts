@@ -56,11 +56,11 @@ describe("tapedeck up", { timeout: 300_000 }, () => {
   const sessionsOf = async (source: string) => (await json<Items<Session>>("sessions", "-s", source)).items;
 
   it("says where it is and what to try, in 80 columns", () => {
-    const said = up.cli.stdout();
-    expect(said).toContain("Tapedeck records 2 sources.");
-    expect(said).toContain(`Alice B/shop (${fake.address})`);
-    expect(said).toContain(`http://${up.running.addresses.http}`);
-    const wide = said
+    const output = up.cli.stdout();
+    expect(output).toContain("Tapedeck records 2 sources.");
+    expect(output).toContain(`Alice B/shop (${fake.address})`);
+    expect(output).toContain(`http://${up.running.addresses.http}`);
+    const wide = output
       .split("\n")
       .filter((line) => line.length > 80 && !line.includes("/tapedeck") && !line.includes("psql"));
     expect(wide).toEqual([]);

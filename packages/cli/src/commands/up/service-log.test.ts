@@ -15,14 +15,14 @@ describe("showLogs", () => {
     const path = join(folder, "ingest.log");
     appendFileSync(path, line(40, "of an earlier start"));
     const file = await openLogFile(path);
-    const said: string[] = [];
+    const output: string[] = [];
     const over = new AbortController();
-    const shown = showLogs([file], false, over.signal, (text) => said.push(text));
+    const shown = showLogs([file], false, over.signal, (text) => output.push(text));
     appendFileSync(path, line(30, "ready") + line(40, "the disk is full"));
-    await until(() => said.length > 0, { message: "the warning" });
+    await until(() => output.length > 0, { message: "the warning" });
     appendFileSync(path, line(40, "NATS is away"));
     over.abort();
     await shown;
-    expect(said).toEqual([expect.stringContaining("ingest: the disk is full")]);
+    expect(output).toEqual([expect.stringContaining("ingest: the disk is full")]);
   });
 });

@@ -29,9 +29,9 @@ it("records the servers that --vagrant and tapedeck.yaml name and those of comma
     expect([await cli.ended, cli.stderr()]).toEqual([0, ""]);
     return cli.stdout();
   };
-  const said = up.cli.stdout();
-  expect(said).toContain(`Dana/cluster (${busy.address})`);
-  expect(said).toContain("state -s dana/cluster");
+  const output = up.cli.stdout();
+  expect(output).toContain(`Dana/cluster (${busy.address})`);
+  expect(output).toContain("state -s dana/cluster");
 
   await busy.playAsNow(runSteps(recording, "failing"), newNames(busy, recording)).run({ speed: "max" });
   const state = await until(

@@ -14,7 +14,7 @@ test("finds the values whose filters match, and no others, while filters come an
     const index = new SubjectIndex<number>();
     const filters = [...kept, ...removed];
     filters.forEach((one, value) => void index.add(one, value));
-    removed.forEach((one, nth) => void index.delete(one, kept.length + nth));
+    removed.forEach((one, number) => void index.delete(one, kept.length + number));
     for (const one of subjects) {
       const found: number[] = [];
       index.visit(one.split("."), (value) => found.push(value));

@@ -52,8 +52,8 @@ it("leaves out what the messages do not have", async () => {
 
 it("asks once for a message whose events follow each other", async () => {
   const messages = messagesOf(indexesPerMessage);
-  const offsets = Array.from({ length: 3 * indexesPerMessage }, (_, nth) =>
-    offsetOf(1 + Math.floor(nth / indexesPerMessage), nth % indexesPerMessage),
+  const offsets = Array.from({ length: 3 * indexesPerMessage }, (_, index) =>
+    offsetOf(1 + Math.floor(index / indexesPerMessage), index % indexesPerMessage),
   );
   expect(await offsetsRead(offsets, messages)).toEqual(offsets);
   expect(messages.requests).toEqual([1, 2, 3]);
@@ -62,7 +62,7 @@ it("asks once for a message whose events follow each other", async () => {
 it("holds few messages at once, and asks for no more after its signal aborts", async () => {
   const messages = messagesOf(2);
   const abort = new AbortController();
-  const offsets = Array.from({ length: 80 }, (_, nth) => offsetOf(1 + Math.floor(nth / 2), nth % 2));
+  const offsets = Array.from({ length: 80 }, (_, index) => offsetOf(1 + Math.floor(index / 2), index % 2));
   for await (const { offset } of readEvents(offsets, messages.read, abort.signal)) {
     expect(messages.requests.length - sequenceOf(offset)).toBeLessThan(16);
     if (sequenceOf(offset) === 20) abort.abort();
@@ -74,7 +74,7 @@ it("keeps no messages for a reader that pauses, and reads them again when it goe
   vi.useFakeTimers();
   try {
     const messages = messagesOf(2);
-    const offsets = Array.from({ length: 40 }, (_, nth) => offsetOf(1 + nth));
+    const offsets = Array.from({ length: 40 }, (_, index) => offsetOf(1 + index));
     const read: Offset[] = [];
     for await (const [held] of readEventBatches(offsets, besideEachOther(messages.read), never)) {
       read.push(held?.offset ?? offsetOf(0));
@@ -89,4 +89,4 @@ it("keeps no messages for a reader that pauses, and reads them again when it goe
   }
 });
 
-const upTo = (end: number, from = 1) => Array.from({ length: end - from + 1 }, (_, nth) => from + nth);
+const upTo = (end: number, from = 1) => Array.from({ length: end - from + 1 }, (_, index) => from + index);

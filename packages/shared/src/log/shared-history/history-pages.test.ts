@@ -16,7 +16,7 @@ test("all pages together have a bound, and what somebody reads is not dropped fo
     reads.push({ content: read.resolve, signal });
     return read.promise;
   });
-  const begun = Array.from({ length: 16 }, (_, nth) => pages.begin(rangeFrom(1_000 * (nth + 1))));
+  const begun = Array.from({ length: 16 }, (_, index) => pages.begin(rangeFrom(1_000 * (index + 1))));
   const readers = begun.map((page) => page?.enter());
   expect(begun).not.toContain(undefined);
   expect(pages.begin(rangeFrom(100_000))).toBe(undefined);

@@ -82,9 +82,9 @@ test("a hundred followers that fall behind together read the log hardly more oft
     await using on = await harness();
     const [ofAlice, ofBob] = [on.writerOf(alice), on.writerOf(bob)];
     // Every fourth reads one source alone, which has half of the events.
-    const isFiltered = (nth: number) => nth % 4 === 1;
+    const isFiltered = (index: number) => index % 4 === 1;
     const followers = await Promise.all(
-      Array.from({ length: laggards }, (_, nth) => on.follow(isFiltered(nth) ? [sourceFilter(alice)] : [])),
+      Array.from({ length: laggards }, (_, index) => on.follow(isFiltered(index) ? [sourceFilter(alice)] : [])),
     );
     await ofAlice.append(1);
     // Each has the first event, some have a few more, and all stop there.
@@ -97,13 +97,13 @@ test("a hundred followers that fall behind together read the log hardly more oft
     const before = on.receivedBytes();
     let isOver = false;
     const pages = readPages(on.reader, () => isOver);
-    const seen = await Promise.all(followers.map((one, nth) => take(one, isFiltered(nth) ? 300 : 600)));
+    const seen = await Promise.all(followers.map((one, index) => take(one, isFiltered(index) ? 300 : 600)));
     isOver = true;
     expect(await pages).toBeGreaterThan(0);
     const inOrder = (offsets: readonly Offset[]) => offsets.toSorted((a, b) => a - b);
     const all = inOrder([...ofAlice.written.slice(1), ...ofBob.written]);
-    for (const [nth, offsets] of seen.entries())
-      expect(offsets).toEqual(isFiltered(nth) ? ofAlice.written.slice(1) : all);
+    for (const [index, offsets] of seen.entries())
+      expect(offsets).toEqual(isFiltered(index) ? ofAlice.written.slice(1) : all);
     return on.receivedBytes() - before;
   };
   const [one, many] = [await bytesFor(1), await bytesFor(100)];
@@ -178,7 +178,7 @@ test("each follower that shares gets an error for what the log has dropped", asy
   await using on = await harness();
   const writer = on.writerOf(alice);
   const followers = await Promise.all(
-    Array.from({ length: 4 }, (_, nth) => on.follow(nth === 3 ? [sourceFilter(alice)] : [])),
+    Array.from({ length: 4 }, (_, index) => on.follow(index === 3 ? [sourceFilter(alice)] : [])),
   );
   await writer.append(1);
   for (const { first } of followers) await first;

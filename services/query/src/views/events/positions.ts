@@ -49,10 +49,10 @@ export const eventPositions: View = {
 
 function rowsOf(batch: readonly RecordedEvent[], blocks: readonly Offset[]): readonly PositionRow[] {
   const rows = new Map<string, PositionRow>();
-  let nth = 0;
+  let index = 0;
   for (const { event, offset } of batch) {
-    while (nth + 1 < blocks.length && (blocks[nth + 1] ?? 0) <= offset) nth += 1;
-    const block = blocks[nth] ?? offset;
+    while (index + 1 < blocks.length && (blocks[index + 1] ?? 0) <= offset) index += 1;
+    const block = blocks[index] ?? offset;
     const group = groupName(groupOf(event));
     const subject = key(event.subject);
     const operation = key(event.operation?.subject ?? "");

@@ -58,9 +58,9 @@ it("folds to the same state however v1 and v2 interleave, for any events", () =>
   const places = fc.array(fc.nat(25), { minLength: 15, maxLength: 15 });
   const runs = fc.property(v1, v2, places, (v1Events, v2Events, anyPlaces) => {
     const place = anyPlaces.toSorted((a, b) => a - b);
-    const before = (index: number) => v2Events.filter((_event, nth) => place[nth] === index);
+    const before = (index: number) => v2Events.filter((_event, number) => place[number] === index);
     const interleaved = v1Events.flatMap((event, index) => [...before(index), event]);
-    const rest = v2Events.filter((_event, nth) => (place[nth] ?? 0) >= v1Events.length);
+    const rest = v2Events.filter((_event, number) => (place[number] ?? 0) >= v1Events.length);
     const folded = answers(fold(...interleaved, ...rest));
     expect(folded).toEqual(answers(fold(...v1Events, ...v2Events)));
     expect(folded).toEqual(answers(fold(...v2Events, ...v1Events)));

@@ -28,21 +28,21 @@ describe("the positions whose state is in a file", () => {
     expect(fewer).toHaveLength(21);
     expect(fewer.slice(0, -1).every((index) => index % 5 === 0)).toBe(true);
     // From all of the session, and not from one end of it.
-    expect(Math.max(...fewer.slice(1).map((index, nth) => index - (fewer[nth] ?? 0)))).toBeLessThan(30);
+    expect(Math.max(...fewer.slice(1).map((index, number) => index - (fewer[number] ?? 0)))).toBeLessThan(30);
   });
 
   it("are both the start and the end of a loop, or neither, those of failed loops first", () => {
-    const looped = Array.from({ length: 80 }, (_, nth) => [
-      event("loop.started", nth * 4),
-      event("build.started", nth * 4 + 1),
-      event("build.failed", nth * 4 + 2),
-      event(nth % 20 === 10 ? "loop.failed" : "loop.succeeded", nth * 4 + 3),
+    const looped = Array.from({ length: 80 }, (_, number) => [
+      event("loop.started", number * 4),
+      event("build.started", number * 4 + 1),
+      event("build.failed", number * 4 + 2),
+      event(number % 20 === 10 ? "loop.failed" : "loop.succeeded", number * 4 + 3),
     ]).flat() as Parameters<typeof statePositions>[0];
     const found = at(statePositions(looped, 41));
     expect(found).toHaveLength(41);
     const loopsOf = (rest: number) => found.filter((index) => index % 4 === rest).map((index) => Math.floor(index / 4));
     // The first and the last event are there anyway.
-    const inner = (loops: readonly number[]) => loops.filter((nth) => nth > 0 && nth < 79);
+    const inner = (loops: readonly number[]) => loops.filter((number) => number > 0 && number < 79);
     expect(inner(loopsOf(0))).toEqual(inner(loopsOf(3)));
     for (const failed of [10, 30, 50, 70]) expect(loopsOf(0)).toContain(failed);
     expect(loopsOf(0).length).toBeGreaterThan(15);

@@ -224,8 +224,8 @@ export function testEnds(project: Project, find: "sockets" | "log"): void {
       const cli = startCli(["run", "--find", find, "--", "vagrant", "up"], { cwd, env });
       expect(await cli.ended).toBe(5);
       const who = find === "sockets" && kind === "brief" ? "its server \\(or another listener\\)" : "its server";
-      const said = `${onlyCommand}: ${who} exited before it could be reached`;
-      expect(cli.stderr()).toMatch(new RegExp(`^(?:==> web: .*\\n)?${said} \\(127\\.0\\.0\\.1:\\d+\\)\\n$`));
+      const output = `${onlyCommand}: ${who} exited before it could be reached`;
+      expect(cli.stderr()).toMatch(new RegExp(`^(?:==> web: .*\\n)?${output} \\(127\\.0\\.0\\.1:\\d+\\)\\n$`));
       expectCommandAlone(recorder, "vagrant up", 5);
       expect(left()).toEqual([]);
     },
