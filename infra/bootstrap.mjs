@@ -244,7 +244,7 @@ const commands = {
     vitest(["--mode", "nightly", "--project", "short", "--project", "long", ...args]);
   },
   fixture: async ([release = "", ...args]) => {
-    if (!/^[\w.@,-]+$/.test(release)) fail("usage: npm run fixture -- <name of the release>");
+    if (!/^[\w.-]+$/.test(release)) fail("usage: npm run fixture -- <name of the release>");
     await prepare();
     inside.RELEASE_FIXTURE = release;
     vitest(["--project", "long", "test/operations/release-fixture.long.test.ts", ...args]);

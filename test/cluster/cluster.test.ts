@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { inject, test } from "vitest";
 import { type Fault, faults, upgrades } from "./faults.ts";
 import { goesOnThrough } from "./goes-on.ts";
-import { versionBefore } from "./version-before.ts";
+import { versionAfter } from "./version-after.ts";
 
 const timeout = 3_600_000;
 
@@ -14,9 +14,8 @@ test("a cluster loses nothing and repeats nothing, whatever of it is lost", { ti
 test("a cluster is upgraded, and goes back, without a break", { timeout }, async () => {
   const steps = chosen(upgrades);
   if (steps.length === 0) return;
-  const before = await versionBefore(join(await mkdtemp(join(inject("serversFolder"), "before-")), "tapedeck"));
-  console.log(`the version before is ${before.commit}`);
-  await goesOnThrough(steps, before);
+  const after = await versionAfter(join(await mkdtemp(join(inject("serversFolder"), "after-")), "tapedeck"));
+  await goesOnThrough(steps, after);
 });
 
 /** Returns all of them, or those whose names match TAPEDECK_TEST_FAULT, such as "nothing|Postgres". */

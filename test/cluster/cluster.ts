@@ -1,25 +1,22 @@
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { type ConnectedLog, connectLog } from "@tapedeck/shared/log/connect-log";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import type { NatsSettings } from "@tapedeck/shared/service/nats";
 import { until } from "@tapedeck/shared/testing/until";
-import {
-  type Checkout,
-  type ServiceName,
-  type ServiceProcess,
-  startServiceProcess,
-} from "../faults/service-process.ts";
+import { type ServiceName, type ServiceProcess, startServiceProcess } from "../faults/service-process.ts";
 import { type Frontends, frontends, startBalancer } from "./balancer.ts";
 import { NatsCluster } from "./nats-cluster.ts";
 import { PostgresPair } from "./postgres-pair.ts";
 import type { RunLogs } from "./run-logs.ts";
 import { type Secured, secured, securedEnv } from "./secured.ts";
-import type { VersionBefore } from "./version-before.ts";
 
 /** An upstream, dialled by the ingest that holds its lease. */
 export type ClusterSource = { readonly developer: string; readonly project: string; readonly address: string };
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
 
 type Services = Readonly<Record<ServiceName, readonly ServiceProcess[]>>;
 
@@ -31,8 +28,8 @@ type Parts = {
   readonly services: Services;
   readonly balancer: Frontends;
   readonly log: ConnectedLog;
-  readonly before: VersionBefore | undefined;
-  readonly by: Secured | undefined;
+  readonly by: Secured;
+  readonly after: string | undefined;
   readonly owned: AsyncDisposableStack;
 };
 
@@ -50,33 +47,32 @@ export class Cluster implements AsyncDisposable {
   readonly log: ConnectedLog;
   /** The balancer's address for clients, such as "https://127.0.0.1:7052". */
   readonly origin: string;
-  /** PEM file of the authority to trust, if the cluster has TLS. */
-  readonly caFile: string | undefined;
-  readonly #before: VersionBefore | undefined;
+  /** PEM file of the authority to trust. */
+  readonly caFile: string;
+  readonly #after: string | undefined;
   readonly #owned: AsyncDisposableStack;
 
-  private constructor({ nats, postgres, services, balancer, log, before, by, owned }: Parts) {
+  private constructor({ nats, postgres, services, balancer, log, by, after, owned }: Parts) {
     this.nats = nats;
     this.postgres = postgres;
     this.services = services;
     this.balancer = balancer;
     this.log = log;
-    this.origin = `${schemeOf(by)}://${balancer.http}`;
-    this.caFile = by?.caFile;
-    this.#before = before;
+    this.origin = `https://${balancer.http}`;
+    this.caFile = by.caFile;
+    this.#after = after;
     this.#owned = owned;
   }
 
   /**
-   * With users of NATS, and TLS on every connection. If `before` is given, its services are of that version until they
-   * are upgraded, and without both, which earlier versions did not have.
+   * With users of NATS, and TLS on every connection. `after` is the folder of the version to which it can be upgraded.
    */
-  static async start(sources: readonly ClusterSource[], logs: RunLogs, before?: VersionBefore): Promise<Cluster> {
+  static async start(sources: readonly ClusterSource[], logs: RunLogs, after?: string): Promise<Cluster> {
     await using stack = new AsyncDisposableStack();
     const folder = await mkdtemp(join(tmpdir(), "tapedeck-cluster-"));
     stack.defer(() => rm(folder, { recursive: true, force: true }));
     await chmod(folder, 0o711); // started by root, Postgres runs as another user
-    const by = before === undefined ? await secured(folder) : undefined;
+    const by = await secured(folder);
     const nats = stack.use(await NatsCluster.start(folder, { secured: by, logs }));
     const postgres = stack.use(await PostgresPair.start(folder, { secured: by, logs }));
     const balancer = await frontends();
@@ -96,16 +92,15 @@ export class Cluster implements AsyncDisposable {
       Promise.all(
         Array.from({ length: counts[name] }, async (_, index) => {
           const spill = { TAPEDECK_INGEST_SPILL_DIR: join(folder, `spill-${index + 1}`) };
-          const checkout = before && checkoutOf(before, nats, postgres.primaryUrl);
-          const own = { ...env, ...spill, ...(by && securedEnv(name, by)) };
+          const own = { ...env, ...spill, ...securedEnv(name, by) };
           const logFile = logs.fileOf(`${name}-${index + 1}`);
-          return stack.use(await startServiceProcess(name, own, [], { checkout, logFile }));
+          return stack.use(await startServiceProcess(name, own, [], { logFile }));
         }),
       );
     const services = { ingest: await start("ingest"), query: await start("query"), gateway: await start("gateway") };
-    stack.use(await startBalancer(logs.fileOf("haproxy"), { at: balancer, scheme: schemeOf(by) }, services));
-    const log = stack.use(await openLog({ url: nats.url, ...by?.testLogin }));
-    const cluster = new Cluster({ nats, postgres, services, balancer, log, before, by, owned: stack.move() });
+    stack.use(await startBalancer(logs.fileOf("haproxy"), { at: balancer, scheme: "https" }, services));
+    const log = stack.use(await openLog({ url: nats.url, ...by.testLogin }));
+    const cluster = new Cluster({ nats, postgres, services, balancer, log, by, after, owned: stack.move() });
     await cluster.ready();
     return cluster;
   }
@@ -137,15 +132,21 @@ export class Cluster implements AsyncDisposable {
     }
   }
 
-  /**
-   * Restarts with the version before. Its query needs a database of its own, because this one has tables unknown to it.
-   */
+  /** Restarts with the later version. */
+  async upgrade(name: ServiceName): Promise<void> {
+    if (this.#after === undefined) throw new Error("there is no later version");
+    for (const service of this.services[name]) {
+      await service.kill("SIGTERM");
+      await service.start({ folder: this.#after, env: {} });
+    }
+  }
+
+  /** Restarts with this version. Its query needs a database of its own, because the cluster's has tables unknown to it. */
   async downgrade(name: ServiceName): Promise<void> {
-    if (this.#before === undefined) throw new Error("there is no version before");
     const database = await this.postgres.makeDatabase("before");
     for (const service of this.services[name]) {
       await service.kill("SIGTERM");
-      await service.start(checkoutOf(this.#before, this.nats, database));
+      await service.start({ folder: root, env: { TAPEDECK_POSTGRES_URL: database } });
     }
   }
 
@@ -153,13 +154,6 @@ export class Cluster implements AsyncDisposable {
     return this.#owned.disposeAsync();
   }
 }
-
-/** A version that does not support several servers gets one of each. */
-function checkoutOf({ folder }: VersionBefore, nats: NatsCluster, database: string): Checkout {
-  return { folder, env: { TAPEDECK_NATS_URL: nats.url.split(",")[0] ?? "", TAPEDECK_POSTGRES_URL: database } };
-}
-
-const schemeOf = (by: Secured | undefined) => (by === undefined ? "http" : "https");
 
 async function openLog(settings: NatsSettings): Promise<ConnectedLog> {
   const log = await connectLog({

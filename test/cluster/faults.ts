@@ -106,15 +106,15 @@ export const faults: readonly Fault[] = [
 
 /** Readers of stored data are upgraded first and downgraded last. */
 const up: Fault["steps"] = [
-  (cluster) => cluster.restart("query"),
-  (cluster) => cluster.restart("gateway"),
-  (cluster) => cluster.restart("ingest"),
+  (cluster) => cluster.upgrade("query"),
+  (cluster) => cluster.upgrade("gateway"),
+  (cluster) => cluster.upgrade("ingest"),
 ];
 
 export const upgrades: readonly Fault[] = [
-  { name: "upgrade from the version before", steps: up },
+  { name: "upgrade to a later version", steps: up },
   {
-    name: "back to the version before",
+    name: "back to this version",
     steps: [
       (cluster) => cluster.downgrade("ingest"),
       (cluster) => cluster.downgrade("gateway"),

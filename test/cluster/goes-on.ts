@@ -23,7 +23,6 @@ import { Load } from "./load.ts";
 import { judged, longestDelivery, longestRecording, type Observed, type Span, tableOf } from "./observed.ts";
 import { Prober } from "./prober.ts";
 import { RunLogs } from "./run-logs.ts";
-import type { VersionBefore } from "./version-before.ts";
 
 /** After a step every source must advance by so many frames. */
 const framesAfterStep = 25;
@@ -31,9 +30,9 @@ const framesAfterStep = 25;
 /**
  * Runs two Skaffolds that the ingests dial, one that a laptop pushes, subscribers and readers, all through HAProxy,
  * while one fault after the other happens. Then compares each Skaffold's frames with the log, and the log with the
- * subscribers and the tables. Prints how long each fault had effects.
+ * subscribers and the tables. Prints how long each fault had effects. `after` is the folder of a later version.
  */
-export async function goesOnThrough(faults: readonly Fault[], before?: VersionBefore): Promise<void> {
+export async function goesOnThrough(faults: readonly Fault[], after?: string): Promise<void> {
   if (faults.length === 0) return;
   await using cleanup = new AsyncDisposableStack();
   const logs = cleanup.use(await RunLogs.make());
@@ -42,7 +41,7 @@ export async function goesOnThrough(faults: readonly Fault[], before?: VersionBe
   const loads = [...dialled, pushed];
   const upstreams = dialled.map(({ developer, fake }) => ({ developer, project: "shop", address: fake.address }));
   const started = Date.now();
-  const cluster = cleanup.use(await Cluster.start(upstreams, logs, before));
+  const cluster = cleanup.use(await Cluster.start(upstreams, logs, after));
   console.log(`the cluster is ready after ${((Date.now() - started) / 1_000).toFixed(1)} s`);
   const { log, origin } = cluster;
   cleanup.use(await pushes(cluster, pushed, logs));
@@ -101,7 +100,7 @@ async function pushes(
     cwd,
     env: {
       TAPEDECK_URL: origin,
-      ...(caFile !== undefined && { TAPEDECK_CA: caFile }),
+      TAPEDECK_CA: caFile,
       TAPEDECK_GRPC_PORT: balancer.grpc.split(":")[1],
       TAPEDECK_SPILL: join(cwd, "spill"),
     },

@@ -29,8 +29,6 @@ export type Checkout = { readonly folder: string; readonly env: Readonly<Record<
 const { resolve } = createRequire(import.meta.url);
 
 export type FirstStart = {
-  /** The version that is started. Default: this one. */
-  readonly checkout?: Checkout | undefined;
   /** A file that gets its whole log, of all its lives. */
   readonly logFile?: string;
 };
@@ -50,7 +48,7 @@ export async function startServiceProcess(
   name: ServiceName,
   env: Readonly<Record<string, string>>,
   execArgv: readonly string[] = [],
-  { checkout: first, logFile }: FirstStart = {},
+  { logFile }: FirstStart = {},
 ): Promise<ServiceProcess> {
   const logged: string[] = [];
   let pending: Promise<unknown> = Promise.resolve();
@@ -96,7 +94,7 @@ export async function startServiceProcess(
     await exited(child);
   }
 
-  await launch(first);
+  await launch();
   return {
     get pid() {
       return child?.pid ?? 0;

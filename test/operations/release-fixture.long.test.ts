@@ -4,8 +4,8 @@ import { loadRecording as loadSkaffold } from "@tapedeck/fakes/skaffold/recordin
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import { loadRecording as loadVagrant } from "@tapedeck/fakes/vagrant/recording";
 import { startFakeVagrant } from "@tapedeck/fakes/vagrant/server";
-import { dumpTables, migrateTo, migrationNames } from "@tapedeck/query/testing/earlier-tables";
 import { migrated } from "@tapedeck/query/testing/migrated";
+import { dumpTables } from "@tapedeck/query/testing/release-tables";
 import { logFormat } from "@tapedeck/shared/log/epoch";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { until } from "@tapedeck/shared/testing/until";
@@ -17,14 +17,13 @@ import { startConfiguredNats } from "./configured-nats.ts";
 import { type Recorded, writeRelease } from "./releases.ts";
 
 const recordings = join(import.meta.dirname, "../../packages/fakes/recordings");
-const wished = process.env.RELEASE_FIXTURE ?? "";
+const name = process.env.RELEASE_FIXTURE ?? "";
 
 /**
  * `npm run fixture -- <name>` before a release: records all upstreams with this version, and writes the data from which
- * later versions upgrade. `<name>@<migration>` writes the tables as that earlier migration would have them; several are
- * separated by commas.
+ * later versions upgrade.
  */
-it.runIf(wished !== "")("makes the fixture of a release", async () => {
+it.runIf(name !== "")("makes the fixture of a release", async () => {
   const nats = await startConfiguredNats({});
   await using database = await freshDatabase(migrated);
   let recorded: Recorded;
@@ -58,12 +57,8 @@ it.runIf(wished !== "")("makes the fixture of a release", async () => {
     recorded = { version, logFormat, events };
   }
   await nats.stop();
-  for (const wish of wished.split(",")) {
-    const [name = "", last = migrationNames.at(-1) ?? ""] = wish.split("@");
-    await using empty = await freshDatabase();
-    const tables = await dumpTables(database.url, last, await migrateTo(empty.url, last));
-    await writeRelease(name, { storeDir: join(nats.dataDir, "store"), recorded, tables });
-  }
+  const tables = await dumpTables(database.url);
+  await writeRelease(name, { storeDir: join(nats.dataDir, "store"), recorded, tables });
   expect(recorded.events.length).toBeGreaterThan(100);
   await nats[Symbol.asyncDispose]();
 });

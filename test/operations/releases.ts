@@ -3,11 +3,11 @@ import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { gunzipSync, gzipSync } from "node:zlib";
-import type { EarlierTables } from "@tapedeck/query/testing/earlier-tables";
+import type { ReleaseTables } from "@tapedeck/query/testing/release-tables";
 
 const run = promisify(execFile);
 
-/** One folder for each log format or migration that data folders may have; see the README there. */
+/** One folder for each release; see the README there. */
 export const releasesFolder = join(import.meta.dirname, "../fixtures/releases");
 
 const [storeFile, tablesFile, recordFile] = ["nats-store.tar.gz", "tables.json.gz", "recorded.json.gz"];
@@ -24,7 +24,7 @@ export type Release = {
   /** A tar of the nats-server's store_dir. */
   readonly store: string;
   readonly recorded: Recorded;
-  readonly tables: EarlierTables;
+  readonly tables: ReleaseTables;
 };
 
 export async function readReleases(): Promise<readonly Release[]> {
@@ -35,7 +35,7 @@ export async function readReleases(): Promise<readonly Release[]> {
 async function readRelease(name: string): Promise<Release> {
   const at = (file: string) => join(releasesFolder, name, file);
   const read = async (file: string) => JSON.parse(gunzipSync(await readFile(at(file))).toString()) as unknown;
-  const [tables, recorded] = [(await read(tablesFile)) as EarlierTables, (await read(recordFile)) as Recorded];
+  const [tables, recorded] = [(await read(tablesFile)) as ReleaseTables, (await read(recordFile)) as Recorded];
   return { name, store: at(storeFile), recorded, tables };
 }
 

@@ -8,7 +8,7 @@ import { readConfig as readIngestConfig } from "@tapedeck/ingest/config";
 import { startIngest } from "@tapedeck/ingest/ingest";
 import { readConfig as readQueryConfig } from "@tapedeck/query/config";
 import { startQuery } from "@tapedeck/query/query";
-import { fillTables, migrateTo, migrationNames } from "@tapedeck/query/testing/earlier-tables";
+import { fillTables, migrateTo, migrationNames } from "@tapedeck/query/testing/release-tables";
 import { contents, differencesOf, rktOrder, vagrantOrder } from "@tapedeck/query/testing/tables";
 import { streamName } from "@tapedeck/shared/log/subjects";
 import { silentLogger } from "@tapedeck/shared/service/logger";
@@ -92,10 +92,9 @@ describe.each(releases)("the data folder of $name", ({ store, recorded, tables }
   });
 });
 
-it("carries out each migration on the tables of the one before it, from the first that is kept", () => {
-  const kept = releases.map(({ tables }) => tables.migrations.at(-1) ?? "");
-  // The tables of the newest migration are those of today, which other tests open.
-  expect(migrationNames.slice(0, -1).slice(-kept.length)).toEqual(kept);
+it("there is the data of each migration but the newest, whose tables other tests open", () => {
+  const kept = releases.map(({ tables }) => tables.migrations.at(-1));
+  expect(migrationNames.slice(0, -1).filter((name) => !kept.includes(name))).toEqual([]);
 });
 
 const newest = releases.at(-1);

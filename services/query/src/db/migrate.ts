@@ -18,7 +18,7 @@ export class NewerSchemaError extends Error {
   }
 }
 
-/** The first major version of Postgres that understands all migrations: before, a subquery in FROM needs an alias. */
+/** The oldest major version of Postgres that Tapedeck supports. */
 const leastPostgres = 16;
 
 /** The server's Postgres is too old; the database may be moved to another one. */
@@ -35,19 +35,20 @@ export function refusalOfPostgres(versionNumber: number): OldPostgresError | und
 
 /**
  * Creates the schema of this database handle or brings it up to date. Concurrent calls wait for each other.
+ * @param known the migrations of this version
  * @throws OldPostgresError or NewerSchemaError before anything is changed
  */
-export async function migrate(database: Database): Promise<void> {
+export async function migrate(database: Database, known = migrations): Promise<void> {
   const { db, schema } = database;
   const { rows } = await sql<{ version: number }>`
     select current_setting('server_version_num')::int as version`.execute(db);
   const refusal = refusalOfPostgres(rows[0]?.version ?? 0);
   if (refusal !== undefined) throw refusal;
-  const newer = (await executed(db, schema)).find((name) => !Object.hasOwn(migrations, name));
+  const newer = (await executed(db, schema)).find((name) => !Object.hasOwn(known, name));
   if (newer !== undefined) throw new NewerSchemaError(newer);
   const migrator = new Migrator({
     db,
-    provider: { getMigrations: async () => ({ ...migrations }) },
+    provider: { getMigrations: async () => ({ ...known }) },
     migrationTableSchema: schema,
   });
   await makeLocks(database);

@@ -14,7 +14,7 @@ export function events(options: { readonly textRows: boolean }): View {
   return {
     // The name differs, so that switching text on or off rebuilds the tables.
     name: options.textRows ? "events+text" : "events",
-    version: 2,
+    version: 1,
     sessionTables: ["events"],
     async apply(tx, batch) {
       const rows = batch

@@ -14,7 +14,7 @@ const finishedLoops = table("finished_loops", ["id"]);
 /** Each loop that is over, in one row: what it waited for, and what failed first. And the labels of loops, running or over. */
 export const loops: View = {
   name: "loops",
-  version: 2,
+  version: 1,
   sessionTables: ["finished_loops", "session_labels", "loop_labels"],
   after: operations,
   async apply(tx, batch) {

@@ -7,7 +7,7 @@ const sessionsTable = table("sessions", ["session"]);
 
 export const sessions: View = {
   name: "sessions",
-  version: 2,
+  version: 1,
   sessionTables: ["sessions"],
   async apply(tx, batch) {
     const ofSessions = batch.filter(({ event }) => event.session !== "" && event.kind !== "session.erased");

@@ -4,7 +4,7 @@ import type { Base64 } from "../states/base64.ts";
  * Raised whenever the same events fold to another state, or the state has another shape: snapshots of another version
  * are not used.
  */
-export const foldVersion = 2;
+export const foldVersion = 1;
 
 /**
  * Both of Skaffold's states from the events of one session. Plain JSON: `JSON.parse(JSON.stringify(state))` is the

@@ -7,7 +7,7 @@ const sourcesTable = table("sources", ["source"]);
 
 export const sources: View = {
   name: "sources",
-  version: 2,
+  version: 1,
   sessionTables: [],
   async apply(tx, batch) {
     const names = new Set(batch.map(({ event }) => event.source));

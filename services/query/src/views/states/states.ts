@@ -20,7 +20,7 @@ export function states(folds: Folds, newest?: NewestStates): View {
   const tables = Object.values(folds).flatMap((fold) => fold.tables.map(({ name }) => name));
   return {
     name: "states",
-    version: 2,
+    version: 1,
     sessionTables: ["fold_states", "snapshots", ...tables],
     async apply(tx, batch) {
       const relevant = batch.filter(({ event }) => touchesState(event) && foldFor(folds, event));

@@ -5,7 +5,7 @@ import { noResources, type Resources } from "./resources.ts";
  * Raised whenever the same events fold to another state, or the state has another shape: snapshots of another version
  * are not used.
  */
-export const foldVersion = 2;
+export const foldVersion = 1;
 
 /**
  * A Vagrant server's resources from the events of one session. Its jobs are not part of it: they have rows of their own

@@ -1,0 +1,14 @@
+// Conditions on rows of `operations` that indexes and views share: Postgres takes an index only where they are the same.
+
+/** The day of an operation, UTC. */
+export const day = "(coalesce(started_at, ended_at) at time zone 'UTC')::date";
+
+export const isBuild = "kind = 'build' and upstream = 'skaffold'";
+
+/** A build that a client put into Skaffold's stream was done by nobody, so no count, duration or percentile has it. */
+export const isOwnBuild = `${isBuild} and not injected`;
+
+export const isFailedBuild = `${isBuild} and outcome = 'failed' and not cache_hit and not injected`;
+
+/** A failed step in a loop or outside of loops. */
+export const isFailedStep = "outcome = 'failed' and not injected and kind not in ('loop', 'job', 'pod')";
