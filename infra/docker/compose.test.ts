@@ -63,15 +63,6 @@ describe("compose.yaml", () => {
     for (const value of Object.values(made)) expect(value).toMatch(/^t[0-9a-f]{48}$/);
   });
 
-  it("has a script whose passwords of NATS alone can be added to an older file", async () => {
-    const words = ["-c", `sh "$0" | grep NATS_`, infra("docker/make-env.sh")];
-    const { stdout } = await promisify(execFile)("sh", words);
-    const added = stdout.trim().split("\n");
-    const users = ours.map((name) => `TAPEDECK_NATS_${name.toUpperCase()}_PASSWORD`);
-    expect(added.map((line) => line.split("=")[0])).toEqual(users);
-    expect(read("../docs/install.md")).toContain("sh infra/docker/make-env.sh | grep NATS_ >> infra/.env\n");
-  });
-
   it("for a team, gives the gateway and the command line the setting that tokens are required", () => {
     const team = servicesOf("compose.team.yaml");
     for (const name of ["gateway", "cli"]) expect(team[name]?.environment).toMatchObject({ TAPEDECK_AUTH: "tokens" });

@@ -1,6 +1,5 @@
 #!/bin/sh
 # Prints the secrets that compose.yaml needs, new ones each time: sh infra/docker/make-env.sh > infra/.env
-# To add what an older .env lacks, append only that, such as: sh infra/docker/make-env.sh | grep NATS_ >> infra/.env
 # A new password of Postgres does not open a volume that has an old one.
 random() { od -An -N24 -tx1 /dev/urandom | tr -d ' \n'; }
 # NATS takes a word that begins with a digit for a number, in some of them: so each begins with a letter.

@@ -98,9 +98,6 @@ describe("a wrong request", () => {
     ["events?after=FUTURE", 416, { code: "position_future", latest: "LAST" }],
     ["events?until=FUTURE", 416, { code: "position_future", latest: "LAST" }],
     ["events?after=1100-zzzzzz", 409, { code: "position_foreign" }],
-    ["events?after=gcj869-3009", 400, formerPosition("after")],
-    ["events?until=gcj869-3009", 400, formerPosition("until")],
-    ["state?source=alice/shop&at=gcj869-3009", 400, formerPosition("at")],
     ["stream?after=FUTURE", 416, { code: "position_future" }],
     ["nothing", 404, { code: "not_found" }],
   ])("%s is answered with the documented error and status %i", async (path, status, error) => {
@@ -147,8 +144,3 @@ describe("missing data", () => {
     expect(await get("events?limit=1")).toMatchObject({ status: 200 });
   });
 });
-
-function formerPosition(field: string): object {
-  const what = 'is a position of an earlier version, and positions have changed: begin again at "start" or a time';
-  return { code: "invalid_argument", field, message: `${field} "gcj869-3009" ${what}` };
-}

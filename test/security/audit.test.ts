@@ -124,7 +124,7 @@ describe("the audit log", () => {
       const body = JSON.stringify({ name, roles: ["viewer"] });
       const refused = await call("POST", "/api/v1/tokens", bearing(admin?.text), body);
       expect([name, refused.status, refused.body]).toEqual([name, 400, expect.stringContaining("name: ")]);
-      // Earlier versions made such tokens.
+      // Whatever a token in the store is called, its kind says what it is.
       const { text, hash, record } = makeToken({
         name: "x",
         workspace: "acme",

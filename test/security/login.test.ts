@@ -149,10 +149,3 @@ it("after a login every command uses its address and token: recording, reading, 
   expect(readFileSync(kept(), "utf8")).not.toContain("tdk_");
   expect((await tapedeck(["logout"])).err).toBe("tapedeck: you are not logged in: see `tapedeck context`.\n");
 });
-
-it("former variables and flags are refused with their replacement", async () => {
-  expect((await tapedeck(["status"], { TAPEDECK_TO: "127.0.0.1:7051" })).err).toMatch(
-    /^tapedeck: TAPEDECK_TO is no longer used/,
-  );
-  expect((await tapedeck(["export", "--from", "x"])).err).toContain("Use --url instead.");
-});

@@ -39,15 +39,9 @@ test("plaintext by host and port, TLS by https; gRPC is on the port below, or wh
   expect(httpBase("127.0.0.1:80", none).base).toBe("http://127.0.0.1:80");
 });
 
-test("TAPEDECK_URL names it for every command, and the variables of before are refused with what to do", () => {
+test("TAPEDECK_URL names it for every command", () => {
   expect(httpBase(undefined, { ...none, TAPEDECK_URL: "https://h:1" }).base).toBe("https://h:1");
-  for (const former of ["TAPEDECK_TO", "TAPEDECK_FROM"]) {
-    for (const place of [grpcTarget, httpBase]) {
-      expect(() => place("https://h", { ...none, [former]: "127.0.0.1:7051" })).toThrow(
-        new RegExp(`^${former} is no longer used: .*TAPEDECK_URL.*tapedeck login`),
-      );
-    }
-  }
+  expect(grpcTarget(undefined, { ...none, TAPEDECK_URL: "https://h:7052" }).address).toBe("h:7051");
 });
 
 test("without a name it is the context in use, else this machine's as its settings have it", () => {

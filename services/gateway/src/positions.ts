@@ -10,13 +10,7 @@ import {
   sequenceOf,
 } from "@tapedeck/shared/log/offset";
 import { noLongerKept } from "@tapedeck/shared/log/out-of-range";
-import {
-  belongsToLog,
-  formatPosition,
-  type Position,
-  parsePosition,
-  refusalOfFormer,
-} from "@tapedeck/shared/log/position";
+import { belongsToLog, formatPosition, type Position, parsePosition } from "@tapedeck/shared/log/position";
 
 /**
  * Resolves the positions and times of clients to offsets in this log. Everything throws
@@ -125,8 +119,6 @@ class LogPositions implements Positions {
   }
 
   #invalidPositionOrTime(field: string, text: string, words: string): TapedeckError {
-    const refusal = refusalOfFormer(text);
-    if (refusal !== undefined) return invalidArgument(`${field} "${text}" ${refusal}`, field);
     const forms = `a position (such as ${this.written(offsetOf(42))}) nor a time (2026-01-31T12:00:00Z)${words}`;
     return invalidArgument(`${field} "${text}" is neither ${forms}`, field);
   }

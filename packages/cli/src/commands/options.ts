@@ -43,12 +43,6 @@ export const urlOption = () =>
     "address of the Tapedeck server, such as https://tapedeck.example (env: TAPEDECK_URL; default: that of `tapedeck login`, else this machine's)",
   ).argParser(tapedeckAddress);
 
-/** Flags that named the same thing before. */
-export const formerly = (flag: string, instead: string) =>
-  new Option(`${flag} <former>`).hideHelp().argParser(() => {
-    throw new InvalidArgumentError(`Use ${instead} instead.`);
-  });
-
 function parseSince(text: string): string {
   const time = parseTime(text);
   if (time !== undefined) return time.toISOString();

@@ -46,6 +46,6 @@ export async function askAbout({ base, headers }: HttpBase, trustAdvice: string)
   const read = about.safeParse(body);
   if (response.ok && read.success) return read.data;
   throw new CommandError(
-    `${base} is not a Tapedeck server, or an older one (GET /about answered ${response.status}${said ? `: ${said}` : ""}).`,
+    `${base} is not a Tapedeck server (GET /about answered ${response.status}${said ? `: ${said}` : ""}).`,
   );
 }

@@ -27,7 +27,6 @@ export type ChosenTapedeck = {
  * @throws CommandError if that is ambiguous, or a removed variable is set
  */
 export function chosenTapedeck(named: string | undefined, env: Env): ChosenTapedeck {
-  refuseFormer(env);
   const { current, contexts } = readContexts(env);
   const url = named || env.TAPEDECK_URL || undefined;
   if (url !== undefined) {
@@ -82,13 +81,4 @@ function portOf(env: Env): number | undefined {
 
 function isSame(one: GatewayUrl, other: GatewayUrl): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
-}
-
-/** A setting that is ignored would send a recording elsewhere than its user thinks. */
-function refuseFormer(env: Env): void {
-  const former = ["TAPEDECK_TO", "TAPEDECK_FROM"].find((name) => (ownValue(env, name) ?? "") !== "");
-  if (former === undefined) return;
-  throw new CommandError(
-    `${former} is no longer used: unset it, and set TAPEDECK_URL (one address for all commands, such as https://tapedeck.example) or run \`tapedeck login\`.`,
-  );
 }

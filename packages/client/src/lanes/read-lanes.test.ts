@@ -5,11 +5,9 @@ import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { connect } from "../index.ts";
 import { readLanes } from "./read-lanes.ts";
 
-// What a Tapedeck of an older version or with very many sessions answers.
+// What a Tapedeck with very many sessions answers.
 
-const pages = 30;
 let ports = 0;
-let isOld = false;
 const requests: URL[] = [];
 const source = (n: number) => ({
   source: `acme/dev${n}/shop/skaffold`,
@@ -37,19 +35,8 @@ function answer({ pathname, searchParams }: URL): object {
       return { items: Array.from({ length: 200 }, (_, n) => source(n)) };
     case "/api/v1/sessions":
       return { items: sessions.map((one) => ({ ...session, session: one })) };
-    case "/api/v1/operations": {
-      const page = Number(searchParams.get("page") ?? "1");
-      const operation = {
-        source: "acme/dev0/shop/skaffold",
-        session: "s0",
-        runner: 1,
-        kind: "build",
-        loop: 1,
-        startPosition: "11-e",
-      };
-      if (!isOld || searchParams.get("kind") === "app") return { items: [] };
-      return { items: Array(1_000).fill(operation), ...(page < pages && { nextPage: String(page + 1) }) };
-    }
+    case "/api/v1/operations":
+      return { items: [] };
     default: {
       const all = sessions.flatMap((one) =>
         Array.from({ length: ports }, (_, n) => ({ session: one, detail: { localPort: 8_000 + n } })),
@@ -82,14 +69,6 @@ const portCounts = ({ now }: Awaited<ReturnType<typeof read>>) => [
   ...new Set([...now.values()].map((row) => row.ports.length)),
 ];
 const requestsOf = (path: string) => requests.filter(({ pathname }) => pathname === `/api/v1/${path}`);
-
-it("does not read all history of a query that does not know `perSource`", async () => {
-  isOld = true;
-  await read();
-  isOld = false;
-  const kinds = requestsOf("operations").map(({ searchParams }) => searchParams.getAll("kind").length);
-  expect(kinds.filter((count) => count > 1)).toHaveLength(2 * 10);
-});
 
 it("asks for the ports of fewer sessions as long as an answer is full", async () => {
   ports = 4;

@@ -6,8 +6,6 @@ import { isOver, keptLoops, type Now, nowOf } from "./now.ts";
 const max = { sources: 1_000, loops: 2_000, steps: 2_000, apps: 1_000, ports: 1_000 } as const;
 /** The most and the least of a source. The newest show whether it fails, however many sources there are. */
 const perSource = { loops: { max: keptLoops, least: 4 }, steps: { max: 100, least: 8 } } as const;
-/** No more of all sources: an older query that does not know `perSource` lists all that it has. */
-const maxOfSources = 10_000;
 const loopKinds = ["loop", "command"] as const;
 const stepKinds = ["build", "test", "render", "deploy", "verify", "exec", "check", "sync"] as const;
 
@@ -33,8 +31,8 @@ export async function readLanes(
     Math.max(perSource[what].least, Math.min(perSource[what].max, Math.floor(max[what] / known.length)));
   const [sources, loops, steps, apps] = await Promise.all([
     firstOf(client.sources(index), max.sources),
-    firstOf(client.operations({ ...index, kinds: loopKinds, perSource: share("loops") }), maxOfSources),
-    firstOf(client.operations({ ...index, kinds: stepKinds, perSource: share("steps") }), maxOfSources),
+    firstOf(client.operations({ ...index, kinds: loopKinds, perSource: share("loops") })),
+    firstOf(client.operations({ ...index, kinds: stepKinds, perSource: share("steps") })),
     firstOf(client.operations({ ...index, kinds: ["app"] }), max.apps),
   ]);
   const newest = sources.flatMap(({ currentSession }) => currentSession ?? []);

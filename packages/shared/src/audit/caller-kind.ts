@@ -3,15 +3,10 @@ import { z } from "zod";
 /**
  * What a caller in the audit log is. Tapedeck sets it by the way in which the caller came in, so that no name can imitate it:
  * a token of Tapedeck, one that a program holds, a person of the identity provider, an address without credentials, a user of
- * the server's own machine, or several callers that one entry counts. `unknown`: an earlier version wrote it without a kind.
+ * the server's own machine, or several callers that one entry counts.
  */
-export const callerKinds = ["token", "machine", "person", "address", "local", "several", "unknown"] as const;
+export const callerKinds = ["token", "machine", "person", "address", "local", "several"] as const;
 
 export const callerKind = z.enum(callerKinds);
 
 export type CallerKind = (typeof callerKinds)[number];
-
-/** The kind in a message or a stored text, which an earlier version leaves out. */
-export function callerKindIn(text: string): CallerKind {
-  return callerKind.safeParse(text).data ?? "unknown";
-}

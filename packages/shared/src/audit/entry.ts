@@ -33,7 +33,7 @@ export const auditEntry = z.object({
   time: z.iso.datetime(),
   action: z.enum(auditActions),
   kind: callerKind.describe(
-    "What the caller is, whatever its name looks like: a `token`, one that a `machine` holds, a `person` of the identity provider, an `address` without credentials, a `local` user of the server's machine, or `several` callers that one entry counts. `unknown`: an earlier version did not say.",
+    "What the caller is, whatever its name looks like: a `token`, one that a `machine` holds, a `person` of the identity provider, an `address` without credentials, a `local` user of the server's machine, or `several` callers that one entry counts.",
   ),
   /** The name of a token, "alice (sso.example)" for a person of the identity provider, an address, or who is on the machine itself. `kind` says which. */
   who: z.string(),

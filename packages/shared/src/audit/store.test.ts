@@ -41,14 +41,6 @@ it("gives what was appended, in its order, of a workspace or of all, from a time
   expect(await read(store, { until: new Date(0) })).toEqual([]);
 });
 
-it("has entries of earlier versions, which did not say what the caller was", async () => {
-  const store = await openAuditStore(nc);
-  const { kind: _, ...earlier } = made("earlier", "1");
-  nc.publish("tapedeck-audit.earlier", JSON.stringify(earlier));
-  await nc.flush();
-  expect(await read(store, { workspace: "earlier" })).toEqual([{ ...earlier, kind: "unknown" }]);
-});
-
 it("keeps its bounds where none are given, and takes others", async () => {
   const bounds = { maxAgeMs: 3_600_000, maxBytes: 1024 * 1024 };
   const infos = (await jetstreamManager(nc)).streams;

@@ -8,7 +8,6 @@ import {
 import type { NatsConnection } from "nats";
 import { replicasOfLog, replicateAsLog } from "../log/cluster/replicas.ts";
 import { asciiName } from "../source.ts";
-import type { CallerKind } from "./caller-kind.ts";
 import { type AuditEntry, auditEntry } from "./entry.ts";
 
 /** The stream of the audit log. It is not the log of events. */
@@ -119,8 +118,7 @@ const streamExists = 10058;
 
 function entryIn(data: Uint8Array): AuditEntry | undefined {
   try {
-    const kind: CallerKind = "unknown"; // entries of earlier versions have none
-    return auditEntry.parse({ kind, ...JSON.parse(new TextDecoder().decode(data)) });
+    return auditEntry.parse(JSON.parse(new TextDecoder().decode(data)));
   } catch {
     return undefined; // of a newer version, or another program's
   }

@@ -1,6 +1,5 @@
 import { BinaryWriter } from "@bufbuild/protobuf/wire";
 import { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import { upcast } from "./upcast.ts";
 
 export type { Event };
 
@@ -18,7 +17,7 @@ export function encodeEvent(event: Event): Uint8Array {
   return bytes;
 }
 
-/** Throws when the bytes are not an event. Events of earlier versions are converted to the current form. */
+/** Throws when the bytes are not an event. */
 export function decodeEvent(bytes: Uint8Array): Event {
-  return upcast(Event.decode(bytes));
+  return Event.decode(bytes);
 }

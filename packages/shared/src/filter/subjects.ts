@@ -1,5 +1,4 @@
-import { kinds } from "../events/kinds.ts";
-import { recordedNouns } from "../events/upcast.ts";
+import { kindNoun, kinds } from "../events/kinds.ts";
 import { withoutCovered } from "../log/subject-match.ts";
 import { workspaceFilter } from "../log/subjects.ts";
 import { asciiName } from "../source.ts";
@@ -38,9 +37,8 @@ export function toSubjects(filter: Filter, workspace: string): readonly string[]
 
 function nounsOf(patterns: readonly string[]): string[] {
   const matching = kinds.filter((kind) => patterns.some((pattern) => kindMatches(pattern, kind)));
-  const nouns = matching.flatMap(recordedNouns);
-  const all = new Set(kinds.flatMap(recordedNouns));
-  const chosen = new Set(nouns);
+  const all = new Set(kinds.map(kindNoun));
+  const chosen = new Set(matching.map(kindNoun));
   return chosen.size === all.size ? ["*"] : [...chosen];
 }
 

@@ -1,14 +1,7 @@
 import { expect, test } from "vitest";
 import { seeded } from "../testing/seeded.ts";
 import { endOf, indexesPerMessage, largestSequence, logStart, offsetOf } from "./offset.ts";
-import {
-  belongsToLog,
-  formatPosition,
-  type Position,
-  parsePosition,
-  positionBefore,
-  refusalOfFormer,
-} from "./position.ts";
+import { belongsToLog, formatPosition, type Position, parsePosition, positionBefore } from "./position.ts";
 
 const epoch = "t3k9x2";
 
@@ -87,16 +80,6 @@ test.each([
   "383600-t3k9x2t3k9x2t3k9x2",
 ])("%j is no position", (text) => {
   expect(parsePosition(text)).toBeUndefined();
-});
-
-test("a caller with a position of earlier versions gets an error that says what to do", () => {
-  expect(refusalOfFormer("t3k9x2-10482")).toBe(
-    'is a position of an earlier version, and positions have changed: begin again at "start" or a time',
-  );
-  expect(refusalOfFormer("replay-0")).toBeDefined();
-  for (const text of ["2026-12", "383600-t3k9x2", "383600-123456", "yesterday", "2026-01-31T12:00:00Z", "start", ""]) {
-    expect(refusalOfFormer(text)).toBeUndefined();
-  }
 });
 
 test("reading begins with a position when it begins after the one before", () => {

@@ -40,14 +40,6 @@ export function positionBefore(text: string): string | undefined {
   return position && formatPosition({ ...position, offset: justBefore(position.offset) });
 }
 
-const formerlyWritten = /^[a-z0-9]{6}-(0|[1-9][0-9]{0,15})$/;
-
-/** The refusal of a position in the form of earlier versions ("t3k9x2-10482"); undefined for any other text. */
-export function refusalOfFormer(text: string): string | undefined {
-  if (parsePosition(text) !== undefined || !formerlyWritten.test(text)) return undefined;
-  return 'is a position of an earlier version, and positions have changed: begin again at "start" or a time';
-}
-
 /**
  * Whether a position belongs to this log: to its epoch, or to a former one up to the backup that it was restored
  * from. Positions in the lost end of a former epoch are foreign.

@@ -1,5 +1,4 @@
 import { kindNoun, ownChannel, textKinds } from "../events/kinds.ts";
-import { recordedNouns } from "../events/upcast.ts";
 import { asciiName, nameOfAscii, type SourceName } from "../source.ts";
 import { withoutCovered } from "./subject-match.ts";
 
@@ -76,11 +75,6 @@ function messagesOf(eventFilter: string): readonly string[] {
 export function eventSubjectsIn(message: string): (channel: string, kind: string) => string {
   const place = message.split(".", 6).join(".");
   return (channel, kind) => `${place}.${channel}.${kindNoun(kind)}`;
-}
-
-/** Where the log has the events of a kind: earlier versions may have recorded them under another noun. */
-export function recordedSubjects(source: SourceName, channel: string, kind: string): readonly string[] {
-  return recordedNouns(kind).map((noun) => `${sourceSubject(source)}.${channel}.${noun}`);
 }
 
 /** Everything of a source; also the filter of the writer's expectation. */

@@ -10,7 +10,7 @@ const reservedName = new RegExp(`^(${reserved.join("|")})(\\s*:.*)?$`, "u");
 /**
  * Why a new token can't have the name; undefined: it can. The audit log and the records of control calls name people as
  * "alice (sso.example)", programs as "nightly (machine)", users of the server as "alice on this machine", and others by their
- * address. Tokens that exist keep their names.
+ * address.
  */
 export function tokenNameError(name: string): string | undefined {
   const unseen = nameError(name);

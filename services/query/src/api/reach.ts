@@ -1,7 +1,7 @@
 import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { parseWhen } from "@tapedeck/shared/filter/time";
 import { justBefore, type Offset } from "@tapedeck/shared/log/offset";
-import { belongsToLog, formatPosition, parsePosition, refusalOfFormer } from "@tapedeck/shared/log/position";
+import { belongsToLog, formatPosition, parsePosition } from "@tapedeck/shared/log/position";
 import { readCheckpoint } from "../projecting/checkpoint.ts";
 import type { ApiDeps } from "./deps.ts";
 
@@ -27,7 +27,7 @@ export async function reachMinimum(deps: ApiDeps, minimum: string): Promise<void
 
 async function offsetIn(deps: ApiDeps, text: string, field: string): Promise<Offset> {
   const position = parsePosition(text);
-  if (position === undefined) throw invalidArgument(`"${text}" ${refusalOfFormer(text) ?? "is not a position"}`, field);
+  if (position === undefined) throw invalidArgument(`"${text}" is not a position`, field);
   const { epoch } = await checkpointOf(deps);
   if (position.epoch !== epoch && !belongsToLog(deps.log(), position)) {
     throw new TapedeckError("position_foreign", `position ${text} is from another log: this one is ${epoch}`, {
@@ -41,8 +41,6 @@ async function offsetIn(deps: ApiDeps, text: string, field: string): Promise<Off
 async function offsetAtTime({ log }: ApiDeps, text: string): Promise<Offset> {
   const when = parseWhen(text);
   if (when?.type !== "time") {
-    const refusal = refusalOfFormer(text);
-    if (refusal !== undefined) throw invalidArgument(`at "${text}" ${refusal}`, "at");
     const message = `at "${text}" is neither a position nor a time (RFC 3339, with a zone)`;
     throw invalidArgument(message, "at");
   }

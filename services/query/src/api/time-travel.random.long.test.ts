@@ -5,7 +5,6 @@ import { expect, it } from "vitest";
 import { openDatabase } from "../db/database.ts";
 import { queryClient } from "../testing/client.ts";
 import { randomEvents, seeded } from "../testing/random-scenario.ts";
-import { rktHost, rktSession, uuid } from "../testing/rkt-scenario.ts";
 import { scenario, shop } from "../testing/scenario.ts";
 import { reaches, stage } from "../testing/stage.ts";
 import { rows } from "../testing/tables.ts";
@@ -73,29 +72,3 @@ it.each([1, 40])(
     );
   },
 );
-
-it("state at a position follows the descriptions that an earlier version recorded", async () => {
-  const formerKind = "host.described";
-  await using on = await stage();
-  const script = scenario(rktHost);
-  const host = rktSession("01A", script);
-  host.began();
-  host.prepared(uuid(1), ["web"]);
-  const prepared = script.events.length - 1;
-  // A description of the same session that no longer has the pod.
-  rktSession("01A", script).described("pods");
-  const described = script.events.length - 1;
-  host.prepared(uuid(2), ["web"]);
-  const formerly = script.events.map((event) =>
-    event.kind === "inventory.described" ? { ...event, kind: formerKind } : event,
-  );
-  const positions = await on.write(formerly);
-  await using query = await on.startQuery();
-  await reaches(query, positions.at(-1) ?? 0);
-  using ask = queryClient(query.address);
-  const podsAt = async (index: number) => {
-    const at = on.at(positions[index] ?? 0);
-    return (await ask.readState({ source: rktHost, collection: "rkt.pods", at })).rows.length;
-  };
-  expect([await podsAt(prepared), await podsAt(described)]).toEqual([1, 0]);
-});

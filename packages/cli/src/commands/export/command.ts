@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import { formerly, sinceOption, sourceOption, untilOption, urlOption } from "../options.ts";
+import { sinceOption, sourceOption, untilOption, urlOption } from "../options.ts";
 import type { ExportOptions } from "./run.ts";
 
 export const exportCommand = () =>
@@ -10,7 +10,6 @@ including the upstream's own bytes, and a checksum. \`tapedeck import\` records 
 in the recording. A session that still runs is exported up to now.`)
     .argument("[session...]", "sessions of one source (see `tapedeck sessions`); default: the newest one")
     .addOption(urlOption())
-    .addOption(formerly("--from", "--url"))
     .addOption(sourceOption())
     .addOption(sinceOption("the source's sessions that began at or after this time"))
     .addOption(untilOption("and before this time"))

@@ -1,5 +1,5 @@
 import { Command, Option } from "commander";
-import { collectLabel, formerly, jsonOption, urlOption } from "../options.ts";
+import { collectLabel, jsonOption, urlOption } from "../options.ts";
 import type { ImportOptions } from "./options.ts";
 
 export const importCommand = () =>
@@ -13,7 +13,6 @@ beside it (FILE.v2) is read too.
 
 Nothing is recorded twice.`)
     .argument("<file...>", "files to import")
-    .addOption(formerly("--to", "--url"))
     .addOption(urlOption())
     .addOption(
       new Option("--developer <name>", "developer of the recording (default: as in the file, else login name)").env(

@@ -91,15 +91,14 @@ export async function pushSession(options: ToPush): Promise<Pushed> {
           waits.reset();
         }
         if (body?.$case === "import_ended") {
-          // An older Tapedeck keeps the id and does not return it.
           const { added, session: there } = body.value;
-          ended = { source, session: there || session.session, added: Number(added) };
+          ended = { source, session: there, added: Number(added) };
         }
       }
       // The recorder releases the source when it ends the stream: only then can the next session come.
       if (ended !== undefined) return ended;
       over.signal.throwIfAborted();
-      throw new CommandError(`${target.name} does not accept session files: it runs an older version of Tapedeck.`);
+      throw new CommandError(`${target.name} ended the import without an answer.`);
     } catch (error) {
       throw over.signal.aborted ? over.signal.reason : error;
     } finally {

@@ -1,6 +1,6 @@
 import { upstreamNames } from "@tapedeck/shared/upstreams";
 import { Command, Option } from "commander";
-import { collectLabel, formerly, hostPortLike, urlOption } from "../options.ts";
+import { collectLabel, hostPortLike, urlOption } from "../options.ts";
 import type { RecordOptions } from "./options.ts";
 
 export const recordCommand = () =>
@@ -16,7 +16,6 @@ for the next \`tapedeck record\` of the same source, or for \`tapedeck record --
       hostPortLike("127.0.0.1:50051"),
     )
     .addOption(urlOption())
-    .addOption(formerly("--to", "--url"))
     .addOption(
       new Option(
         "--developer <name>",

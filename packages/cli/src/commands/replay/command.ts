@@ -1,6 +1,6 @@
 import { durationForm, durationMs } from "@tapedeck/shared/service/duration";
 import { Command, InvalidArgumentError, Option } from "commander";
-import { formerly, sourceOption, urlOption } from "../options.ts";
+import { sourceOption, urlOption } from "../options.ts";
 import type { ReplayOptions } from "./run.ts";
 
 export const replayCommand = () =>
@@ -14,7 +14,6 @@ export\` wrote. Nothing is recorded, and calls that would build or deploy are re
       "id of the session (see `tapedeck sessions`) or a file; default: the newest session of the source",
     )
     .addOption(urlOption())
-    .addOption(formerly("--from", "--url"))
     .addOption(sourceOption())
     .option("--rpc-port <port>", "port of gRPC; 0: any free port", port, 50_051)
     .option("--rpc-http-port <port>", "port of HTTP; 0: any free port", port, 50_052)

@@ -1,5 +1,5 @@
 import { Command, Option } from "commander";
-import { collectLabel, formerly, urlOptionUnchecked } from "../options.ts";
+import { collectLabel, urlOptionUnchecked } from "../options.ts";
 import type { RunOptions } from "./options.ts";
 import { finds, recordableUpstreams } from "./recordable.ts";
 
@@ -13,7 +13,6 @@ command runs without being recorded.`)
     .argument("<command...>", "the command to run")
     .passThroughOptions()
     .addOption(urlOptionUnchecked())
-    .addOption(formerly("--to", "--url"))
     .addOption(new Option("--developer <name>", "your name (default: login name)").env("TAPEDECK_DEVELOPER"))
     .addOption(
       new Option(

@@ -154,7 +154,6 @@ describe("tapedeck run", () => {
     [{ TAPEDECK_URL: "tapedeck.example" }, /tapedeck.example is not an address: use https:\/\/tapedeck.example/],
     [{ TAPEDECK_URL: "10.0.0.5:7052" }, /10.0.0.5:7051 is not on this machine/],
     [{ TAPEDECK_URL: "10.0.0.5:7052", TAPEDECK_TOKEN: "tdk_x" }, /the token of TAPEDECK_TOKEN is not sent/],
-    [{ TAPEDECK_TO: "127.0.0.1:7051" }, /TAPEDECK_TO is no longer used/],
     [{ TAPEDECK_TOKEN: "no token" }, /TAPEDECK_TOKEN is not a token/],
     [{ TAPEDECK_URL: "https://localhost:9", TAPEDECK_CA: "/no/such/file" }, /TAPEDECK_CA.* can't be read/],
     [{ TAPEDECK_URL: "https://localhost:9", TAPEDECK_CA: "broken.pem" }, /TAPEDECK_CA.* holds no certificate/],

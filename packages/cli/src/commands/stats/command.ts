@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import { collectList, formerly, jsonOption, sinceOption, sourceOption, untilOption, urlOption } from "../options.ts";
+import { collectList, jsonOption, sinceOption, sourceOption, untilOption, urlOption } from "../options.ts";
 import { type StatsKind, statsKinds } from "./kinds.ts";
 import type { StatsOptions } from "./run.ts";
 
@@ -22,9 +22,6 @@ function kindCommand(kind: StatsKind): Command {
     .option("--zone <zone>", "time zone of hours, days and weeks, such as Europe/Berlin (default: UTC)")
     .addOption(sinceOption(`${when} at or after this time`))
     .addOption(untilOption(`${when} before this time`))
-    .addOption(formerly("--days", "--since (such as --since 7d)"))
-    .addOption(formerly("--from", "--since"))
-    .addOption(formerly("--to", "--until"))
     .addOption(jsonOption())
     .addOption(urlOption())
     .addHelpText("after", `\nExample:\n${kind.examples.map((words) => `  tapedeck stats ${name} ${words}`).join("\n")}`)

@@ -17,8 +17,7 @@ const unfinishedSchema = z.object({
   to: z.string(),
   /** The caller who began it, for the audit log. */
   who: z.string(),
-  /** "unknown" for a move that an earlier version began. */
-  kind: callerKind.default("unknown"),
+  kind: callerKind,
   token: z.string().optional(),
 });
 

@@ -1,5 +1,5 @@
 import type { EraseRequest, EraseResponse } from "@tapedeck/proto/tapedeck/v1/maintain";
-import { callerKindIn } from "@tapedeck/shared/audit/caller-kind";
+import { callerKind } from "@tapedeck/shared/audit/caller-kind";
 import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { endOf } from "@tapedeck/shared/log/offset";
 import { parseSourceName } from "@tapedeck/shared/source";
@@ -9,19 +9,21 @@ import { beginErasure, followErasure } from "./erasures.ts";
 
 /** tapedeck.v1.Maintain/Erase: begins the erasure, or finds the one that has begun, and says how far it is until its end. */
 export async function* eraseCall(
-  { source: name, session, after_sequence, workspace, who, kind, by }: EraseRequest,
+  { source: name, session, after_sequence, workspace, who, kind: kindName, by }: EraseRequest,
   store: Store | undefined,
   signal: AbortSignal,
 ): AsyncGenerator<EraseResponse, void> {
   const source = name === "" ? undefined : parseSourceName(name);
   if (name !== "" && source === undefined) throw invalidArgument("no source", "source");
   if (workspace === "") throw invalidArgument("no workspace", "workspace");
+  const kind = callerKind.safeParse(kindName).data;
+  if (kind === undefined) throw invalidArgument("no kind of caller", "kind");
   if (store === undefined) throw notReady("the log is away");
   const deps = { nats: store.nats, log: store.log, signal };
   const afterOffset = endOf(Number(after_sequence));
   // What has begun goes on, whether or not the caller stays.
   const erasure = await beginErasure(
-    { session, workspace, source, afterOffset, who, kind: callerKindIn(kind), ...(by !== "" && { by }) },
+    { session, workspace, source, afterOffset, who, kind, ...(by !== "" && { by }) },
     deps,
   ).catch((cause: unknown) => {
     // NATS did not answer in time. Asked again, the caller hears of what may have begun.

@@ -1,6 +1,6 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { laterOf, messagesBefore, type Offset } from "@tapedeck/shared/log/offset";
-import { channelFilter, recordedSubjects } from "@tapedeck/shared/log/subjects";
+import { channelFilter, eventSubject } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
 import type { KnownSession } from "../journal/known-sessions.ts";
 import type { LogHistoryReader } from "../journal/load-history.ts";
@@ -37,7 +37,7 @@ async function lastDescription({
   session,
   signal,
 }: ObservationMemory): Promise<readonly DescriptionPart[]> {
-  const subjects = recordedSubjects(source, channel, "inventory.described");
+  const subjects = [eventSubject(source, channel, "inventory.described")];
   const last = await reader.lastMatch(subjects);
   for (let back = 1_000; last > session.afterOffset; back *= 8) {
     const afterOffset = laterOf(session.afterOffset, messagesBefore(last, back));

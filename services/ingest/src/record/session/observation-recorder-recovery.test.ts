@@ -1,7 +1,5 @@
 import { GetInfoResponse, GetLogsResponse, type Image, type Pod } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { GetJobStreamResponse, ListJobsResponse } from "@tapedeck/proto/vagrant/vagrant";
-import { decodeEvent, encodeEvent } from "@tapedeck/shared/events/codec";
-import type { NewEvent } from "@tapedeck/shared/log/log";
 import type { SourceName } from "@tapedeck/shared/source";
 import { ulid } from "ulid";
 import { expect, test } from "vitest";
@@ -51,30 +49,6 @@ test("all that is gone after a reconnect is held back by a recorder too that sta
   expect([...kinds(log, "pods"), ...kinds(log, "images")]).toEqual(["inventory.described", "inventory.described"]);
   await tap.observation(80, "C2", "pods", pods(one, two));
   await tap.settled();
-  expect(kinds(log, "pods")).toEqual(["inventory.described", "pod.prepared", "pod.started", "app.started"]);
-});
-
-const formerKind = "host.described";
-
-/** A description as an earlier version recorded it: with another kind. */
-function formerly(written: NewEvent): NewEvent {
-  const event = decodeEvent(written.event);
-  if (event.kind !== "inventory.described") return written;
-  return { ...written, event: encodeEvent({ ...event, kind: formerKind }) };
-}
-
-test("a recorder continues from a description that an earlier version recorded", async () => {
-  const log = fakeLog(well);
-  const publish: FakeLog["publish"] = (source, writer, events, expected) =>
-    log.publish(source, writer, events.map(formerly), expected);
-  await using tap = pollingTap({ ...log, publish }, options);
-  await tap.dial(0, "C1", "/one");
-  await tap.observation(10, "C1", "pods", pods(one));
-  await tap.settled();
-  await tap.crash();
-  await tap.observation(20, "C1", "pods", pods(one, two));
-  await tap.settled();
-  expect(log.recorded().map(({ subject }) => subject)).toContain("tapedeck.v2.default.h1.host.rkt.pods.host");
   expect(kinds(log, "pods")).toEqual(["inventory.described", "pod.prepared", "pod.started", "app.started"]);
 });
 

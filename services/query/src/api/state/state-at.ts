@@ -1,6 +1,5 @@
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
-import { kinds } from "@tapedeck/shared/events/kinds";
-import { recordedNouns } from "@tapedeck/shared/events/upcast";
+import { kindNoun, kinds } from "@tapedeck/shared/events/kinds";
 import type { LogReader } from "@tapedeck/shared/log/log";
 import { earlierOf, firstMessageAfter, justBefore, type Offset, sequenceOf } from "@tapedeck/shared/log/offset";
 import { formatPosition } from "@tapedeck/shared/log/position";
@@ -95,7 +94,7 @@ async function foldFrom(
 
 /** The source's subjects that can touch state. Text, which is most of a log, is not read. */
 function stateSubjects(source: SourceName): string[] {
-  const nouns = new Set(kinds.filter(isState).flatMap(recordedNouns));
+  const nouns = new Set(kinds.filter(isState).map(kindNoun));
   return [...nouns].map((noun) => sourceFilter(source).replace(/>$/, `*.${noun}`));
 }
 

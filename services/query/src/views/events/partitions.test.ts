@@ -65,7 +65,7 @@ it("makes months of any time once, with the indexes of events, and none that is 
   await using database = openDatabase({ url: fresh.url, connections: 1 });
   const ensure = (...timestamps: string[]) =>
     database.db.transaction().execute((tx) => ensurePartitions(tx, timestamps));
-  // An earlier version made it like this.
+  // This month is there already.
   await sql`create table events_2026_10 partition of events for values from ('2026-10-01Z') to ('2026-11-01Z')`.execute(
     database.db,
   );

@@ -52,9 +52,7 @@ export async function exportPage(
 async function templateOf(api: ApiClient): Promise<string> {
   const template = await api.text("/session-file.html");
   if (template === undefined || template.split(dataMark).length !== 2)
-    throw new CommandError(
-      `${api.base} has no page for files: it is an older Tapedeck, or one whose page was not built (\`npm start\` builds it).`,
-    );
+    throw new CommandError(`${api.base} has no page for files: its page was not built (\`npm start\` builds it).`);
   if (!template.includes(`name="tapedeck-session-data" content="${dataVersion}"`))
     throw new CommandError(`the page of ${api.base} and this tapedeck are of different versions.`);
   return template;

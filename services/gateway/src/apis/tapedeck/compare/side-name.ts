@@ -1,6 +1,5 @@
 import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import { parseWhen } from "@tapedeck/shared/filter/time";
-import { refusalOfFormer } from "@tapedeck/shared/log/position";
 
 /** A caller's name of a side of a comparison. `at`: a position or a time; without it, now. */
 export type SideName =
@@ -37,7 +36,6 @@ function positionOf(at: string, field: string): string {
   const type = parseWhen(at)?.type;
   // The "+" of a time's zone arrives as a space.
   if (type === "position" || type === "time") return at.replace(" ", "+");
-  const refusal =
-    refusalOfFormer(at) ?? "is neither a position (such as 383600-t3k9x2) nor a time (2026-01-31T12:00:00Z)";
+  const refusal = "is neither a position (such as 383600-t3k9x2) nor a time (2026-01-31T12:00:00Z)";
   throw invalidArgument(`${field}: "${at}" ${refusal}`, field);
 }

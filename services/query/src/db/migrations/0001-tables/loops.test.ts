@@ -1,8 +1,8 @@
 import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { sql } from "kysely";
 import { expect, it } from "vitest";
-import { type Database, openDatabase } from "../../database.ts";
 import { migrated } from "../../../testing/migrated.ts";
+import { type Database, openDatabase } from "../../database.ts";
 
 it("red_times follow every insert, update and delete of loops, in any order", async () => {
   await using fresh = await freshDatabase(migrated);

@@ -82,8 +82,8 @@ export const views: readonly string[] = [
       from finished_loops b
       where b.source = r.source and b.start_position > r.start_position and b.outcome = 'failed'
         and b.start_position < coalesce(r.green_start_position, ${Number.MAX_SAFE_INTEGER})) tried on true`,
-  // Who waited how long, by day. A percentile of several days comes from loop_times, never from these. 0 on a day of which no
-  // loop's end is known, as in the statistics.
+  // This view shows who waited how long, by day. A percentile of several days comes from loop_times, never from these. A day
+  // of which no loop's end is known has 0, as in the statistics.
   `create view waiting_by_developer with (security_invoker = true) as
     select workspace, developer, project, (started_at at time zone 'UTC')::date as day,
       count(*) as loops,
