@@ -31,6 +31,7 @@ beforeAll(async () => {
       TAPEDECK_ENDPOINTS: JSON.stringify([
         { source: "alice/shop", grpc: "127.0.0.1:0", http: "127.0.0.1:0" },
         { source: "bob/shop/skaffold", grpc: "127.0.0.1:0" },
+        { source: "erin/shop", grpc: "127.0.0.1:0", http: "127.0.0.1:0" },
       ]),
       TAPEDECK_GATEWAY_ORIGINS: dashboard,
       TAPEDECK_GATEWAY_HOSTS: "team.example.com",
@@ -100,6 +101,51 @@ describe("listeners bound to a source", () => {
     }
     const isServing = async () => (await health("proto.SkaffoldService", "alice/shop grpc")) === 1;
     await until(isServing, { message: "SERVING" });
+  });
+});
+
+describe("an endpoint whose source has not been recorded yet", () => {
+  const [overGrpc, overHttp] = ["erin/shop grpc", "erin/shop http"];
+
+  it("answers with an empty state, as a Skaffold that has just started", async () => {
+    const position = [on.endAt(0)];
+    const answer = await grpc(overGrpc).unary(getState);
+    expect(answer).toMatchObject({ code: 0, bytes: Buffer.alloc(0) });
+    expect(answer.metadata.get("tapedeck-position")).toEqual(position);
+    for (const path of ["/v1/state", "/v2/state"]) {
+      const { status, body } = await http(path, {}, "GET", overHttp);
+      expect({ status, buildState: JSON.parse(body).buildState }).toEqual({ status: 200, buildState: null });
+    }
+  });
+
+  it.each(["/v1/state?at=2026-01-31T12:00:00Z", "/v1/state?session=01erin", "/v1/events?session=01erin"])(
+    "refuses what names a time or a session: %s",
+    async (path) => {
+      expect(await http(path, {}, "GET", overHttp)).toMatchObject({ status: 404 });
+    },
+  );
+
+  it("has streams that wait, and give the first session from its start", async () => {
+    const over = new AbortController();
+    const stream = await fetch(`http://${addresses[overHttp]}/v1/events`, { signal: over.signal });
+    expect(stream.status).toBe(200);
+    const messages = grpc(overGrpc).take("/proto.SkaffoldService/Events", 2);
+    const script = scenario(sourceOf("erin"));
+    const session = script.session("01erin");
+    session.started();
+    session.configured();
+    session.build("erin", "started");
+    await on.seed(script.events);
+    expect(await messages).toHaveLength(2);
+    let text = "";
+    for await (const chunk of stream.body ?? []) {
+      text += Buffer.from(chunk).toString();
+      if (text.split("\n").length > 2) break;
+    }
+    over.abort();
+    expect(text.split("\n")[1]).toContain('"artifact":"erin"');
+    const { headers } = await http("/v1/state", {}, "GET", overHttp);
+    expect(headers["tapedeck-session"]).toBe("01erin");
   });
 });
 

@@ -14,6 +14,8 @@ export type CallContext = Caller & {
    */
   readonly signal: AbortSignal;
   readonly source?: string;
+  /** The listener serves only that source. */
+  readonly isBound?: true;
   readonly session?: string;
   readonly at?: string;
   readonly after?: string;
@@ -116,7 +118,7 @@ export function boundTo(bound: string | undefined, context: CallContext): CallCo
     const message = `this address serves ${bound} only: ask for another source at the gateway's own address`;
     throw invalidArgument(message, "source");
   }
-  return { ...context, source: bound };
+  return { ...context, source: bound, isBound: true };
 }
 
 /** Compares the parts that both names have: developer, project, upstream. Without a workspace it is the caller's. */

@@ -104,7 +104,7 @@ function mayBeOfChoice(error: unknown): boolean {
 }
 
 /** Undefined: the call leaves a part of the name open, or names another upstream than its API's. */
-function fullName(
+export function fullName(
   { workspace, source }: Pick<CallContext, "workspace" | "source">,
   upstream: UpstreamName | undefined,
 ): SourceName | undefined {

@@ -12,20 +12,27 @@ import { type ControlDeps, controlCall, sendControl } from "../control.ts";
 import type { EncodedBatches } from "../encoded-answer.ts";
 import { readCollection } from "../read-collection.ts";
 import { nameOf, resolveSession } from "../resolve-source.ts";
-import { eventBatchesIn, type SessionScope, sessionScope } from "../session-scope.ts";
+import { eventBatchesIn, type SessionScope } from "../session-scope.ts";
 import { UpstreamError } from "../upstream-error.ts";
 import { answerText, forwarded } from "./control-call.ts";
 import type { ControlMethod, StateMethod, StreamMethod } from "./methods.ts";
 import { dangerOf } from "./safety-guard.ts";
+import { streamScope, unrecordedSource } from "./unrecorded.ts";
 
 /**
  * The operations that every transport offers for Skaffold's two APIs. Everything throws TapedeckError
  * (docs/api.md#errors).
  */
 export type SkaffoldApi = {
-  /** The state message's bytes; empty before the runner exists and for a source without a session. */
+  /**
+   * The state message's bytes; empty before the runner exists, for a source without a session, and at an endpoint whose
+   * source has not been recorded yet.
+   */
   getState(method: StateMethod, context: CallContext): Promise<{ head: AnswerHead; bytes: Uint8Array }>;
-  /** The recorded frames, verbatim, in order; then live. Ends only when the context names a session and that ends. */
+  /**
+   * The recorded frames, verbatim, in order; then live. Ends only when the context names a session and that ends. At an
+   * endpoint whose source has not been recorded yet they begin with its first session.
+   */
   events(method: StreamMethod, context: CallContext): Promise<EncodedBatches>;
   /**
    * The upstream's answer.
@@ -45,12 +52,17 @@ export type SkaffoldApiDeps = ControlDeps & {
 export function skaffoldApi(deps: SkaffoldApiDeps): SkaffoldApi {
   return {
     async getState({ api }, context) {
-      const { head, rows } = await readCollection(deps, "skaffold", api, context);
-      return { head, bytes: rows[0]?.bytes ?? new Uint8Array() };
+      try {
+        const { head, rows } = await readCollection(deps, "skaffold", api, context);
+        return { head, bytes: rows[0]?.bytes ?? new Uint8Array() };
+      } catch (error) {
+        if (unrecordedSource(error, context) === undefined) throw error;
+        return { head: { position: deps.positions.written(logStart) }, bytes: new Uint8Array() };
+      }
     },
 
     async events(method, context) {
-      const scope = await sessionScope(deps, context, "skaffold");
+      const scope = await streamScope(deps, context);
       return { head: scope.head, messages: framesOf(deps, scope, method, context.signal) };
     },
 
