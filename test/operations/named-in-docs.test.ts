@@ -53,7 +53,7 @@ it("every alert that is named is there", async () => {
   expect(unknown([...pages, ...configuration], /\b(Tapedeck[A-Z]\w+)\b/g, isKnown)).toEqual([]);
 });
 
-/** settings.md is what the code says: packages/cli/src/settings-page/settings-page.test.ts compares them. */
+/** settings.md is what the code says: packages/cli/src/reference/settings-page.test.ts compares them. */
 function settingKeys(): readonly string[] {
   return [...settings.matchAll(/^\| `([a-z][\w.]*)` \| `TAPEDECK_/gm)].map(([, key = ""]) => key);
 }

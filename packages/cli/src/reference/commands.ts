@@ -34,20 +34,3 @@ function optionsByVariable(commands: readonly Command[]): ReadonlyMap<string, re
   const read = options.filter(({ envVar }) => envVar !== undefined);
   return Map.groupBy(read, ({ envVar = "" }) => envVar);
 }
-
-/** The flags of `tapedeck up`. */
-export function upFlagsTable(commands: readonly Command[]): string {
-  const up = commands.find((command) => command.name() === "up");
-  const rows = (up?.options ?? [])
-    .filter(({ hidden }) => !hidden)
-    .map((option) => [code(option.flags), flagText(option)]);
-  return table(["flag", "what it does"], rows);
-}
-
-function flagText({ description, envVar, defaultValue }: Option): string {
-  const more = [
-    ...(defaultValue === undefined ? [] : [`default: ${code(String(defaultValue))}`]),
-    ...(envVar === undefined ? [] : [code(envVar)]),
-  ];
-  return more.length === 0 ? description : `${description} (${more.join("; ")})`;
-}

@@ -2,7 +2,7 @@ import { maxValues } from "@tapedeck/shared/filter/filter";
 import { largestPage } from "@tapedeck/shared/largest-page";
 import { envName } from "@tapedeck/shared/service/settings";
 import { allCommands } from "../commands/all.ts";
-import { upFlagsTable, variablesTable } from "./commands.ts";
+import { variablesTable } from "./commands.ts";
 import { allSettings, type ReadSetting, type SettingsProgram } from "./definitions.ts";
 import { nestedTables } from "./nested.ts";
 import { code, table } from "./table.ts";
@@ -42,16 +42,13 @@ export async function settingsPage(): Promise<string> {
     howToWrite,
     ...settingsOf(settings),
     ...limitsOf(settings),
-    "## `tapedeck up`",
-    "The flags of `tapedeck up`. A flag takes precedence over the environment and the file. A source given by a flag is added to those of the file.",
-    upFlagsTable(commands),
     "## Environment only",
     "Commands, services and loggers read these; they are not keys of `tapedeck.yaml`. A flag takes precedence over its variable.",
     variablesTable(commands),
   ].join("\n\n")}\n`;
 }
 
-const howToSet = `Settings are flags of \`tapedeck up\`, environment variables, or keys of \`tapedeck.yaml\` in the current folder (or
+const howToSet = `Settings are flags of [\`tapedeck up\`](commands.md#up), environment variables, or keys of \`tapedeck.yaml\` in the current folder (or
 \`--config FILE\`). The environment takes precedence over the file. The name of a variable follows from its key: \`gateway.http.port\` is
 \`TAPEDECK_GATEWAY_HTTP_PORT\`, \`ingest.spill.memoryBytes\` is \`TAPEDECK_INGEST_SPILL_MEMORY_BYTES\`. Wrong or unknown
 settings stop the start, and one error lists all of them.`;

@@ -1,0 +1,107 @@
+import type { Command, Option } from "commander";
+import { allCommands } from "../commands/all.ts";
+import { code, table } from "./table.ts";
+
+/** The commands by what a person wants to do. */
+const groups: Readonly<Record<string, readonly string[]>> = {
+  record: ["up", "run", "record", "import"],
+  inspect: [
+    ...["open", "status", "watch", "tail", "logs", "wait", "state", "sessions"],
+    ...["loops", "why", "compare", "stats"],
+  ],
+  export: ["export", "replay"],
+  maintain: ["erase", "rebuild", "backup", "restore", "shard", "new-epoch", "doctor"],
+  access: ["login", "logout", "context", "token", "audit", "sql-role", "completion"],
+};
+
+/** A flag that at least this many commands describe alike is described once. */
+const minCommands = 4;
+
+/** docs/commands.md: the `--help` of every command. */
+export async function commandsPage(): Promise<string> {
+  const commands = new Map((await allCommands()).map((command) => [command.name(), command]));
+  const named = Object.values(groups).flat();
+  const missing = [...commands.keys()].filter((name) => !named.includes(name));
+  if (missing.length > 0) throw new Error(`commands without a group: ${missing.join(", ")}`);
+  const ordered = named.map((name) => found(commands, name));
+  const common = commonOptions(within(ordered));
+  return `${[
+    "# Commands",
+    "<!-- Written from the commands by `npm run docs`: change their help, not this page. -->",
+    intro,
+    table(
+      ["to …", "commands"],
+      Object.entries(groups).map(([group, names]) => [group, names.map((name) => `[${name}](#${name})`).join(", ")]),
+    ),
+    printed,
+    "## Flags of many commands",
+    table(
+      ["flag", "what it does"],
+      [...common.values()].map(({ flags, description }) => [code(flags), description]),
+    ),
+    ...ordered.flatMap((command) => sections(command, "", common)),
+  ].join("\n\n")}\n`;
+}
+
+const intro = `Commands use the Tapedeck server on this machine, or the one that \`tapedeck login\`, \`TAPEDECK_URL\` or \`--url\` names
+([team.md](team.md#recording)). They are typed as here where Tapedeck is [installed](install.md); in the checkout put \`npx\` before them.
+[settings.md](settings.md#environment-only) has the variables that they read.`;
+
+const printed = `## What is printed
+
+Times (\`--since\`, \`--until\`, \`--at\`) are written \`10m\` (ago), \`yesterday\`, or exactly (\`2026-01-31T12:00:00Z\`).
+
+Commands print names, messages and output without what a terminal would obey: control characters, escape sequences and marks that change
+the direction of writing. \`--json\` has these characters escaped, so that nothing is lost: \`tapedeck logs --json | jq -rj .detail.text\`
+gives the bytes as they were recorded. A command whose reader has left (\`| head\`) ends silently. \`up\`, \`run\`, \`record\`, and all
+commands that change something go on with their work.`;
+
+function found(commands: ReadonlyMap<string, Command>, name: string): Command {
+  const command = commands.get(name);
+  if (command === undefined) throw new Error(`no command ${name}`);
+  return command;
+}
+
+/** All commands, and those inside of them. */
+function within(commands: readonly Command[]): readonly Command[] {
+  return commands.flatMap((command) => [command, ...within(command.commands)]);
+}
+
+const keyOf = ({ flags, description }: Option) => `${flags} ${description}`;
+
+function commonOptions(commands: readonly Command[]): ReadonlyMap<string, Option> {
+  const shown = commands.flatMap(({ options }) => options).filter(({ hidden }) => !hidden);
+  const alike = [...Map.groupBy(shown, keyOf)].filter(([, options]) => options.length >= minCommands);
+  return new Map(alike.flatMap(([key, [option]]) => (option === undefined ? [] : [[key, option]])));
+}
+
+/** A command and those inside of it, one heading each. */
+function sections(command: Command, parent: string, common: ReadonlyMap<string, Option>): readonly string[] {
+  const name = `${parent}${command.name()}`;
+  const heading = `${parent === "" ? "##" : "###"} ${name}`;
+  const isParent = command.commands.length > 0;
+  return [
+    ...[heading, command.description()],
+    ...(isParent ? [] : help(command, common)),
+    ...command.commands.flatMap((one) => sections(one, `${name} `, common)),
+  ];
+}
+
+/** What `--help` prints below the description, and then the names of the common flags. */
+function help(command: Command, common: ReadonlyMap<string, Option>): readonly string[] {
+  let text = "";
+  const shared = command.options.filter((option) => common.has(keyOf(option)));
+  for (const option of shared) option.hideHelp();
+  command.description("").helpOption(false);
+  command.configureOutput({
+    writeOut: (more) => {
+      text += more;
+    },
+    getOutHelpWidth: () => 140,
+    getOutHasColors: () => false,
+  });
+  command.outputHelp();
+  const also = shared.map(({ long, short }) => code(long ?? short ?? "")).join(", ");
+  const usage = text.trim().replace(/^Usage: (?:tapedeck )?/, "tapedeck ");
+  return [`\`\`\`\n${usage}\n\`\`\``, ...(also === "" ? [] : [`And [${also}](#flags-of-many-commands).`])];
+}
