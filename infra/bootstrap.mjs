@@ -146,6 +146,24 @@ const prepare = async () => {
   if (found.code !== 0) process.exit(found.code);
 };
 
+/**
+ * The manual as a site. Its packages take 100 MB, so they have a folder and a lock of their own, and are installed only
+ * where it is built.
+ */
+const buildDocs = async () => {
+  const site = join(root, "infra", "docs-site");
+  const lock = createHash("sha256")
+    .update(readFileSync(join(site, "package-lock.json")))
+    .digest("hex");
+  const stamp = join(site, "node_modules", ".installed-from");
+  if (!existsSync(stamp) || readFileSync(stamp, "utf8") !== lock) {
+    const args = ["ci", "--no-audit", "--no-fund", "--prefix", site];
+    await step("installing the packages of the manual (npm ci)", "npm", args, { env: outside });
+    writeFileSync(stamp, lock);
+  }
+  await step("building the manual", node, [join(site, "build.mjs")]);
+};
+
 const chromiums = ["chromium", "chromium-browser", "google-chrome"];
 
 /**
@@ -254,8 +272,13 @@ const commands = {
     console.log("a cluster and its faults (vitest)");
     vitest(["--project", "cluster", ...args]);
   },
+  "docs:build": async () => {
+    await install();
+    await buildDocs();
+  },
   dist: async (args) => {
     await prepare();
+    await buildDocs();
     become(node, [join(root, "infra", "dist", "main.ts"), ...args]);
   },
   release: async (args) => {

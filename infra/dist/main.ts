@@ -13,6 +13,7 @@ import { parseArgs } from "node:util";
 import { version } from "@tapedeck/shared/version";
 import { buildCliPackage, buildCliScript } from "./cli-package.ts";
 import { buildDebianPackage } from "./debian-package.ts";
+import { bomWithDocs } from "./docs-site.ts";
 import { buildExecutable } from "./executable.ts";
 import { writeFormula } from "./homebrew-formula.ts";
 import { type NpmPackage, pack } from "./npm-package.ts";
@@ -23,7 +24,6 @@ import {
   type Materials,
   materialsOfExecutable,
   materialsOfPackage,
-  npmBom,
   restricted,
   type Subject,
 } from "./sbom.ts";
@@ -51,7 +51,7 @@ const packages = [
   await timed("bundled the servers", () => buildServerPackage(join(stage, "server"))),
 ];
 const archives = await timed("packed both", () => packAll(packages));
-const all = await timed("asked npm what they consist of", () => npmBom());
+const all = await timed("asked npm what they consist of", () => bomWithDocs());
 for (const one of packages) {
   const { name } = one;
   const purl = `pkg:npm/${name.replace("@", "%40")}@${version}`;

@@ -21,7 +21,7 @@ export type Publication = {
 const dist = join(root, "dist");
 /** What is published beside the files of `npm run dist`. */
 export const releaseFolder = join(dist, "release");
-const site = join(root, "docs", ".vitepress", "dist");
+const site = join(root, "infra", "docs-site", "dist");
 
 /** All that a release consists of. */
 export const publications: readonly Publication[] = [

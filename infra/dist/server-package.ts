@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { npmPackages } from "@tapedeck/infra/names";
 import { demoRecordings } from "tapedeck/commands/up/demo";
 import { bundle } from "./bundle.ts";
+import { copyDocs } from "./docs-site.ts";
 import { type NpmPackage, writePackage } from "./npm-package.ts";
 import { root } from "./places.ts";
 import { serverParts } from "./server-parts.ts";
@@ -35,6 +36,7 @@ export async function buildServerPackage(folder: string): Promise<NpmPackage> {
     ownCodeOnly: true,
   });
   await cp(join(root, "packages/web/dist"), join(to, "page"), { recursive: true });
+  const inDocs = await copyDocs(join(to, "docs"));
   for (const { upstream, recording } of demoRecordings) {
     const within = join(upstream, recording);
     await cp(join(root, "packages/fakes/recordings", within), join(to, "recordings", within), { recursive: true });
@@ -42,7 +44,7 @@ export async function buildServerPackage(folder: string): Promise<NpmPackage> {
   const needed = [...new Set([...packages, ...namedOnly])].toSorted();
   return writePackage(folder, {
     name: npmPackages.server,
-    description: "Tapedeck's servers: ingest, query, and the gateway with the page.",
+    description: "Tapedeck's servers: ingest, query, and the gateway with the page and the manual.",
     readme: `# Tapedeck's servers
 
 \`\`\`
@@ -59,7 +61,7 @@ tapedeck-server ingest|query|gateway # one of them, on the NATS and Postgres tha
       },
       dependencies: Object.fromEntries(needed.map((name) => [name, versionOf(name)])),
     },
-    bundled: [...inPage, "core-js"].map((name) => aboutPackage(installedFolder(root, name))),
+    bundled: [...[...inPage, "core-js"].map((name) => aboutPackage(installedFolder(root, name))), ...inDocs],
   });
 }
 

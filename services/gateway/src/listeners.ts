@@ -21,6 +21,8 @@ import { skaffoldServices } from "./transports/grpc/skaffold-service.ts";
 import { tapedeckServices } from "./transports/grpc/tapedeck-service.ts";
 import { vagrantServices } from "./transports/grpc/vagrant-service.ts";
 import { callerOf as httpCaller } from "./transports/http/authentication.ts";
+import { builtDocs, readDocs } from "./transports/http/docs/docs-files.ts";
+import { docsRoutes } from "./transports/http/docs/docs-routes.ts";
 import { builtPage, readPage } from "./transports/http/page/page-files.ts";
 import { pageRoutes } from "./transports/http/page/page-routes.ts";
 import { aboutRoute } from "./transports/http/routes/about-route.ts";
@@ -157,6 +159,7 @@ export class Listeners implements AsyncDisposable {
       signInRoutes(app, { needsToken, authenticate, seal: this.#seal, isTls, watch });
       operationsRoutes(app, { ...health, metrics: registry, needsToken });
       pageRoutes(app, readPage(builtPage()));
+      docsRoutes(app, readDocs(builtDocs()));
     }
     const address = await listenHttp(app, at);
     this.#stack.defer(() => app.close());
