@@ -68,7 +68,7 @@ describe.skipIf(!canTry)("the Debian package", { timeout: 600_000 }, () => {
   };
 
   it("is installed with its units and secrets of its own, and purged without a trace", async () => {
-    const said = await onCopy(`${nodePackage}
+    const output = await onCopy(`${nodePackage}
 dpkg --install /tmp/tapedeck.deb
 echo "version $(tapedeck --version) $(tapedeck-server --version)"
 stat -c 'secret %a %n' /etc/tapedeck/*.env
@@ -82,19 +82,19 @@ getent group tapedeck >/dev/null && echo "group"
 dpkg --purge tapedeck
 getent group tapedeck || echo "no group"
 `);
-    expect(said).toContain(`version ${version} ${version}`);
-    const secrets = [...said.matchAll(/^secret 600 .*\/(\w+)\.env$/gm)].map(([, name]) => name);
+    expect(output).toContain(`version ${version} ${version}`);
+    const secrets = [...output.matchAll(/^secret 600 .*\/(\w+)\.env$/gm)].map(([, name]) => name);
     expect(secrets).toEqual(["cli", "gateway", "ingest", "nats", "query", "services"]);
-    expect(said).toContain("public 644 /etc/tapedeck/nats-users.conf");
-    expect(said).toMatch(/nats\.conf.* is valid/);
-    expect(said).toContain("secrets stay");
-    expect(said).toContain("group");
-    expect(said).toContain("no group");
-    expect(said.match(/^left (?!\/var\/(log|lib\/dpkg|cache)).*/gm) ?? []).toEqual([]);
+    expect(output).toContain("public 644 /etc/tapedeck/nats-users.conf");
+    expect(output).toMatch(/nats\.conf.* is valid/);
+    expect(output).toContain("secrets stay");
+    expect(output).toContain("group");
+    expect(output).toContain("no group");
+    expect(output.match(/^left (?!\/var\/(log|lib\/dpkg|cache)).*/gm) ?? []).toEqual([]);
   });
 
   it("says in one sentence that a nats-server is too old, and nothing of one that is not", async () => {
-    const said = await onCopy(`${nodePackage}
+    const output = await onCopy(`${nodePackage}
 for version in 2.10.27 2.12.0; do
   printf '#!/bin/sh\\necho nats-server: v%s\\n' $version > /usr/sbin/nats-server
   chmod 755 /usr/sbin/nats-server
@@ -103,7 +103,7 @@ done
 rm /usr/sbin/nats-server
 dpkg --purge tapedeck
 `);
-    expect(said.match(/^.*too old.*$/gm)).toEqual([
+    expect(output.match(/^.*too old.*$/gm)).toEqual([
       expect.stringMatching(/^2\.10\.27: tapedeck: .* \(2\.10\.27; 2\.12 or newer is needed\): put a newer one there/),
     ]);
   });
@@ -124,7 +124,7 @@ dpkg --purge tapedeck
   it.skipIf(!existsSync("/usr/bin/systemd-analyze"))(
     "has units that systemd understands, and that may do little",
     async () => {
-      const said = await onCopy(`${nodePackage}
+      const output = await onCopy(`${nodePackage}
 dpkg --install /tmp/tapedeck.deb >/dev/null
 [ -x /usr/sbin/nats-server ] || { printf '#!/bin/sh\\n' > /usr/sbin/nats-server; chmod 755 /usr/sbin/nats-server; }
 systemd-analyze verify --man=no ${units.map((unit) => `${unit}.service`).join(" ")} tapedeck.target && echo "understood"
@@ -132,9 +132,9 @@ for unit in ${units.join(" ")}; do
   systemd-analyze security --offline=true --no-pager $unit.service | sed -n 's/.*Overall exposure level for //p'
 done
 `);
-      expect(said).toContain("understood");
-      expect(said).not.toMatch(/tapedeck[^\n]*(Unknown|Failed|ignoring)/i);
-      const levels = [...said.matchAll(/^(tapedeck-\w+)\.service: ([\d.]+)/gm)];
+      expect(output).toContain("understood");
+      expect(output).not.toMatch(/tapedeck[^\n]*(Unknown|Failed|ignoring)/i);
+      const levels = [...output.matchAll(/^(tapedeck-\w+)\.service: ([\d.]+)/gm)];
       expect(levels.map(([, unit]) => unit)).toEqual(units);
       // systemd rates from 0 (best) to 10; an ordinary service has more than 9.
       for (const [, unit, level] of levels)

@@ -145,7 +145,7 @@ describe.skipIf(why !== undefined)(`the image${why === undefined ? "" : ` (${why
     const running = await Promise.all(
       services.map(async (service) => stack.use(await run([service], envOf(service), { mounted }))),
     );
-    const said = () => running.map((one) => one.stderr()).join("\n");
+    const output = () => running.map((one) => one.stderr()).join("\n");
     for (const service of services) {
       await until(
         async () => (await toEnd(run(["check", "--ready", service], envOf(service), { mounted }))).code === 0,
@@ -154,7 +154,7 @@ describe.skipIf(why !== undefined)(`the image${why === undefined ? "" : ` (${why
           deadlineMs: 120_000,
         },
       ).catch((cause) => {
-        throw new Error(said(), { cause });
+        throw new Error(output(), { cause });
       });
     }
     const url = `http://127.0.0.1:${ports.GATEWAY_HTTP}`;

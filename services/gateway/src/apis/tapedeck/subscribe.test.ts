@@ -168,8 +168,13 @@ it.each([1, 5])(
         await on.bob.append(round % 7 === 0 ? 30 : 1);
       }
     })();
-    const readers = [{ developers: ["bob"] }, { subjects: ["web"] }, { subjects: ["nothing"] }].map((filter, nth) => {
-      const requestCount = { workspace: "default", filter, afterOffset: logStart, bookmarks: { ms: nth, messages: 4 } };
+    const readers = [{ developers: ["bob"] }, { subjects: ["web"] }, { subjects: ["nothing"] }].map((filter, index) => {
+      const requestCount = {
+        workspace: "default",
+        filter,
+        afterOffset: logStart,
+        bookmarks: { ms: index, messages: 4 },
+      };
       const got: SubscriptionMessage[] = [];
       const read = async () => {
         for await (const message of subscribe(on.reader, requestCount, on.over.signal)) {
