@@ -1,7 +1,9 @@
 import { join } from "node:path";
+import { headlineOf } from "@tapedeck/client/lanes/headline";
 import { foldNow, type Now } from "@tapedeck/client/lanes/now";
 import { Client } from "pg";
 import { importFiles } from "tapedeck/commands/import/run";
+import { sessionLines } from "tapedeck/commands/run/session-lines";
 import { startCli } from "tapedeck/testing/cli";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { type Stack, startStack } from "../stack/stack.ts";
@@ -126,6 +128,78 @@ it("a loop whose end was not seen names the step that failed in it", async () =>
   expect(await printed("loops", "kim/build-fails-then-cut")).toMatch(/unknown .*build web: couldn't build "web"/);
 });
 
+const noCommit = 'tag of "web": error: the folder web has no commit';
+
+/** What a person sees of it at the end of `tapedeck run`. */
+async function lastLine(session: string): Promise<string | undefined> {
+  const lines: string[] = [];
+  const env = { TAPEDECK_URL: `http://${stack.http}`, TAPEDECK_GRPC_PORT: "1", XDG_CONFIG_HOME: logs };
+  const said = sessionLines(undefined, env, (line) => lines.push(line), 60_000);
+  said.found(session);
+  await said.end(new AbortController().signal, { code: 1, signal: null });
+  return lines.at(-1);
+}
+
+it("a command whose phase failed before any step began has that failure everywhere", async () => {
+  const { get, sql, events, why } = await imported("tag-fails");
+  expect(await sql("select phase, subject, error_code, error from tapedeck.failures where project = $1")).toEqual([
+    { phase: "build", subject: "", error_code: "BUILD_UNKNOWN", error: noCommit },
+  ]);
+  // No artifact was built.
+  expect(await sql("select artifact from tapedeck.build_times where project = $1")).toEqual([]);
+  expect(await sql("select artifact from tapedeck.build_times_daily where project = $1")).toEqual([]);
+  const all = await events();
+  const now = all.reduce<Now>((rows, event) => foldNow(rows, event as never), new Map());
+  const row = [...now.values()][0] ?? expect.fail("no row");
+  expect(headlineOf(row, Date.parse("2026-11-27T13:00:00Z"))).toMatchObject({
+    sign: "failed",
+    step: "build",
+    text: noCommit,
+  });
+  expect(await why()).toMatchObject({
+    left: { unit: "session", outcome: "failed", failure: { phase: "build", subject: "", error: noCommit } },
+  });
+  expect(await printed("why", "kim/tag-fails")).toContain(`build: ${noCommit}`);
+  const [{ session = "" } = {}] = (await get("sessions?project=tag-fails")).items;
+  expect(await lastLine(String(session))).toMatch(/^build failed: /);
+});
+
+it("a loop whose phase failed before any step began names the phase", async () => {
+  const { sql, why } = await imported("tag-fails-in-loop");
+  expect(
+    await sql("select outcome, failed_phase, failed_subject, builds from tapedeck.loop_times where project = $1"),
+  ).toEqual([{ outcome: "failed", failed_phase: "build", failed_subject: "", builds: 0 }]);
+  expect(await sql("select phase, error from tapedeck.failures where project = $1")).toEqual([
+    { phase: "build", error: noCommit },
+  ]);
+  expect(await why()).toMatchObject({
+    left: { unit: "loop", outcome: "failed", failure: { phase: "build", subject: "", error: noCommit, tries: 1 } },
+  });
+  expect(await printed("loops", "kim/tag-fails-in-loop")).toContain(`build: ${noCommit}`);
+});
+
+it("a process that can't make its runner has failed, and says why", async () => {
+  const { get, sql, why } = await imported("runner-fails");
+  const error = "creating tagger: unknown policy of tags";
+  expect(await sql("select phase, error_code, error from tapedeck.failures where project = $1")).toEqual([
+    { phase: "init", error_code: "INIT_CREATE_TAGGER_ERROR", error },
+  ]);
+  expect(await why()).toMatchObject({
+    left: { unit: "session", outcome: "failed", failure: { phase: "init", error } },
+  });
+  expect(await printed("why", "kim/runner-fails")).toContain(`init: ${error}`);
+  const [{ session = "" } = {}] = (await get("sessions?project=runner-fails")).items;
+  expect(await lastLine(String(session))).toMatch(/^init failed: /);
+});
+
+it("an event log of v1 without v2 names the phase that the code of its loop's error shows", async () => {
+  const { sql, why } = await imported("dependencies-fail");
+  expect(await sql("select failed_phase, error_code from tapedeck.loop_times where project = $1")).toEqual([
+    { failed_phase: "init", error_code: "DEVINIT_REGISTER_TEST_DEPS" },
+  ]);
+  expect(await why()).toMatchObject({ left: { unit: "loop", failure: { phase: "init" } } });
+});
+
 describe("an event log of v2 without v1", () => {
   it("has the loops and steps of both", async () => {
     const { sql, why } = await imported("sync-fails-v2", "sync-fails-loop-succeeds.v2");
@@ -145,11 +219,26 @@ describe("an event log of v2 without v1", () => {
     expect(await printed("loops", "kim/sync-fails-v2")).toMatch(/sync \(4 tries\): copying files: /);
   });
 
-  it("names the failure of a loop whose steps it does not have", async () => {
+  it("names the failed phase of a loop whose steps it does not have", async () => {
     const { sql, why } = await imported("canceled-builds-v2", "canceled-builds.v2");
-    expect(await sql("select error from tapedeck.failures where project = $1")).toEqual([
-      { error: 'couldn\'t build "api": exit status 3' },
+    const error = 'couldn\'t build "api": exit status 3';
+    expect(await sql("select phase, subject, error from tapedeck.failures where project = $1")).toEqual([
+      { phase: "build", subject: "", error },
     ]);
-    expect(await why()).toMatchObject({ left: { unit: "loop", outcome: "failed", failure: { phase: "loop" } } });
+    expect(await sql("select failed_phase from tapedeck.loop_times where project = $1")).toEqual([
+      { failed_phase: "build" },
+    ]);
+    expect(await why()).toMatchObject({
+      left: { unit: "loop", outcome: "failed", failure: { phase: "build", subject: "", error } },
+    });
+    expect(await printed("loops", "kim/canceled-builds-v2")).toContain(`build: ${error}`);
+  });
+
+  it("has a phase that failed as a whole once", async () => {
+    const { sql, why } = await imported("tag-fails-v2", "tag-fails-in-loop.v2");
+    expect(await sql("select phase, subject, error from tapedeck.failures where project = $1")).toEqual([
+      { phase: "build", subject: "", error: noCommit },
+    ]);
+    expect(await why()).toMatchObject({ left: { unit: "loop", failure: { phase: "build", tries: 1 } } });
   });
 });

@@ -128,7 +128,11 @@ it("a command of whose upstream nothing was seen is recorded with its command li
   expect(items[0].startedAt < items[0].endedAt).toBe(true);
   expect(cli.stderr()).toContain(`recorded as alice/unseen, session ${items[0].session}`);
   expect(await get("compare?left=alice/unseen/vagrant")).toMatchObject({
-    left: { unit: "session", outcome: "failed" },
+    left: {
+      unit: "session",
+      outcome: "failed",
+      failure: { phase: "session", error: "process ended with exit code 5" },
+    },
   });
 });
 

@@ -282,6 +282,7 @@ export type Details = {
   readonly source: SourceDetail;
   readonly session: SessionDetail;
   readonly loop: LoopDetail;
+  readonly init: PhaseDetail;
   readonly build: BuildDetail;
   readonly test: PhaseDetail;
   readonly render: PhaseDetail;

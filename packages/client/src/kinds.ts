@@ -16,6 +16,7 @@ export const kinds = [
   "session.erased",
   "session.configured",
   "session.terminated",
+  "init.failed",
   "loop.started",
   "loop.succeeded",
   "loop.failed",

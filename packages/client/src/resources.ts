@@ -24,7 +24,7 @@ export type SessionsOptions = ListOptions &
   };
 
 export type OperationKind =
-  | ("loop" | "build" | "test" | "render" | "deploy" | "verify" | "exec" | "check" | "sync")
+  | ("loop" | "init" | "build" | "test" | "render" | "deploy" | "verify" | "exec" | "check" | "sync")
   | ("pod" | "app" | "job" | "command");
 
 export type OperationsOptions = ListOptions &

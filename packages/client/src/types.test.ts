@@ -73,6 +73,7 @@ describe("details", () => {
     source: "source_detail";
     session: "session_detail";
     loop: "loop";
+    init: "phase";
     build: "build";
     test: "phase";
     render: "phase";

@@ -18,6 +18,7 @@ export function failedTries(steps: readonly Step[], step: Step): number {
 /** The names by which Skaffold's output refers to its phases. */
 const tasks: ReadonlyMap<string, RegExp> = new Map(
   Object.entries({
+    init: /^DevLoop/,
     build: /^Build/,
     test: /^Test/,
     render: /^Render/,

@@ -40,7 +40,7 @@ export const keptLoops = 20;
 
 /** The kinds of events that change what is shown. */
 export const nowKinds = [
-  ...["loop.*", "build.*", "test.*", "render.*", "deploy.*", "verify.*", "exec.*", "check.*", "sync.*"],
+  ...["loop.*", "init.*", "build.*", "test.*", "render.*", "deploy.*", "verify.*", "exec.*", "check.*", "sync.*"],
   ...["session.*", "source.*", "upstream.*", "port.*", "app.*", "pod.*", "command.*"],
 ] as const;
 

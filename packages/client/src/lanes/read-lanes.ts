@@ -7,7 +7,7 @@ const max = { sources: 1_000, loops: 2_000, steps: 2_000, apps: 1_000, ports: 1_
 /** The most and the least of a source. The newest show whether it fails, however many sources there are. */
 const perSource = { loops: { max: keptLoops, least: 4 }, steps: { max: 100, least: 8 } } as const;
 const loopKinds = ["loop", "command"] as const;
-const stepKinds = ["build", "test", "render", "deploy", "verify", "exec", "check", "sync"] as const;
+const stepKinds = ["init", "build", "test", "render", "deploy", "verify", "exec", "check", "sync"] as const;
 
 /** The most values that a filter takes. */
 const maxValues = 100;

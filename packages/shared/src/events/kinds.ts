@@ -15,6 +15,7 @@ export const kinds = [
   // the upstream's process read its configuration (a new runner), or announced its end
   "session.configured",
   "session.terminated",
+  "init.failed", // the upstream could not begin its work; no event reports its start
   // dev loop
   "loop.started",
   "loop.succeeded",
@@ -137,7 +138,7 @@ export function kindNoun(kind: string): string {
 
 /** The nouns that have a start and an end, which make an operation; "pod" and "app" are runs of pods and apps. */
 export const operationKinds = [
-  ...(["loop", "build", "test", "render", "deploy", "verify", "exec", "check", "sync"] as const),
+  ...(["loop", "init", "build", "test", "render", "deploy", "verify", "exec", "check", "sync"] as const),
   ...(["pod", "app"] as const),
   ...(["job", "command"] as const),
 ] as const;

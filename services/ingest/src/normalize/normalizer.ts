@@ -51,7 +51,7 @@ export type ChannelNormalizer = {
   readonly timestampOf: (bytes: Uint8Array) => Timestamp | undefined;
   /** A reader that remembers its own channel only (runner, loop), so that other channels' timing can't matter. */
   readonly reader: () => FrameReader;
-  /** The channel that usually reports the steps, and the reader for an imported file that doesn't have it. */
+  /** The channel that reports what this one leaves out, and the reader for an imported file that doesn't have it. */
   readonly without?: { readonly channel: string; readonly reader: () => FrameReader };
 };
 

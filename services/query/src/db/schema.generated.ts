@@ -601,11 +601,11 @@ export interface FinishedLoops {
    */
   error_code: string;
   /**
-   * Kind of the operation that failed first: build, test, deploy, check …; empty: none failed or none is known.
+   * Kind of the operation that failed first: init, build, test, deploy, check …; empty: none failed or none is known.
    */
   failed_phase: string;
   /**
-   * Subject of the operation that failed first, such as the artifact; may be empty.
+   * Subject of the operation that failed first, such as the artifact; empty: the phase as a whole, or a phase that has none.
    */
   failed_subject: string;
   /**
@@ -915,11 +915,11 @@ export interface LoopTimes {
    */
   error_code: string | null;
   /**
-   * Kind of the operation that failed first: build, test, deploy, check …; empty: none failed or none is known.
+   * Kind of the operation that failed first: init, build, test, deploy, check …; empty: none failed or none is known.
    */
   failed_phase: string | null;
   /**
-   * Subject of the operation that failed first, such as the artifact; may be empty.
+   * Subject of the operation that failed first, such as the artifact; empty: the phase as a whole, or a phase that has none.
    */
   failed_subject: string | null;
   /**
@@ -1078,7 +1078,7 @@ export interface Operations {
    */
   iteration: number | null;
   /**
-   * loop, build, test, render, deploy, check, sync, exec …; job, command; pod, app.
+   * loop, init, build, test, render, deploy, check, sync, exec …; job, command; pod, app.
    */
   kind: string;
   /**
@@ -1919,11 +1919,11 @@ export interface TimeToGreen {
    */
   failed_at: string | null;
   /**
-   * Kind of the operation that failed first: build, test, deploy, check …; empty: none failed or none is known.
+   * Kind of the operation that failed first: init, build, test, deploy, check …; empty: none failed or none is known.
    */
   failed_phase: string | null;
   /**
-   * Subject of the operation that failed first, such as the artifact; may be empty.
+   * Subject of the operation that failed first, such as the artifact; empty: the phase as a whole, or a phase that has none.
    */
   failed_subject: string | null;
   /**

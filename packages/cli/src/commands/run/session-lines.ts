@@ -66,7 +66,7 @@ function exitText({ code, signal }: CommandExit): string {
 /** `what`: "sync web failed in loop 2 (4 tries)". */
 type Cause = { readonly what: string; readonly path: string };
 
-const nouns = ["loop", "build", "test", "render", "deploy", "verify", "exec", "check", "sync", "command"];
+const nouns = ["loop", "init", "build", "test", "render", "deploy", "verify", "exec", "check", "sync", "command"];
 const verbs = ["started", "succeeded", "failed", "canceled", "cached", "finished"];
 /** The events of the last loops are enough. */
 const maxEvents = 1_000;

@@ -5,12 +5,15 @@ import type { FrameReader } from "../normalizer.ts";
 /** Reads the frames of one channel: pure functions over a memory of that channel alone. */
 export type ChannelReader<Memory> = {
   readonly start: Memory;
-  /** Total: never throws, whatever the bytes. `injected`: a client put the frame into the upstream's stream. */
+  /**
+   * Total: never throws, whatever the bytes. `injected`: a client put the frame into the upstream's stream. `cause`: what
+   * the frame shows of a failed step that no frame of its own reports; it comes before the fact.
+   */
   readonly read: (
     memory: Memory,
     bytes: Uint8Array,
     injected: boolean,
-  ) => { readonly memory: Memory; readonly fact: Fact };
+  ) => { readonly memory: Memory; readonly fact: Fact; readonly cause?: Fact | undefined };
   /** The memory after a recorded event. Its original may be absent, so kind, operation and detail must do. */
   readonly resume: (memory: Memory, event: Event) => Memory;
 };
@@ -19,9 +22,9 @@ export function frameReader<Memory>({ start, read, resume }: ChannelReader<Memor
   let memory = start;
   return {
     read(bytes, injected = false) {
-      const { memory: next, fact } = read(memory, bytes, injected);
+      const { memory: next, fact, cause } = read(memory, bytes, injected);
       memory = next;
-      return [fact];
+      return cause === undefined ? [fact] : [cause, fact];
     },
     resume(event) {
       memory = resume(memory, event);

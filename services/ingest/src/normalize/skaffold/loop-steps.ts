@@ -45,8 +45,9 @@ export function stepsAfter(steps: LoopSteps, report: StepReport): LoopSteps {
   const { kind, operation, outcome } = report;
   if (operation === undefined || operation.kind === "loop" || kindNoun(kind) !== operation.kind) return steps;
   const failing = failingAfter(steps.failing, report);
-  if (operation.kind !== "build") return { ...steps, failing };
   const { subject } = operation;
+  // Without a subject, all builds failed together, before any of them began.
+  if (operation.kind !== "build" || subject === "") return { ...steps, failing };
   if (kind === "build.started") {
     const building = withOne(steps.building, subject);
     return { failing, building, failedBuild: failedBuildAfterStart(steps.failedBuild, subject, report.at) };

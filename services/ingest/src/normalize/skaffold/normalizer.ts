@@ -7,12 +7,19 @@ import { injects } from "./injects.ts";
 import { logs } from "./logs.ts";
 import { mask, maskAfter, pieceOf } from "./mask.ts";
 import { stateDiffers } from "./state-diff.ts";
-import { v1 } from "./v1.ts";
+import { v1, v1Alone } from "./v1.ts";
 import { v2 } from "./v2.ts";
 import { v2AloneReader } from "./v2-alone.ts";
 
 const channels: readonly ChannelNormalizer[] = [
-  { name: "v1", messageType: "proto.LogEntry", replays: true, timestampOf, reader: () => frameReader(v1) },
+  {
+    name: "v1",
+    messageType: "proto.LogEntry",
+    replays: true,
+    timestampOf,
+    reader: () => frameReader(v1),
+    without: { channel: "v2", reader: () => frameReader(v1Alone) },
+  },
   {
     name: "v2",
     messageType: "proto.v2.Event",

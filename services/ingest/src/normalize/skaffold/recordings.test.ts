@@ -109,7 +109,7 @@ describe.each(channels)("a reader of $name", ({ name, reader }) => {
     fc.assert(
       fc.property(fc.array(fc.uint8Array({ maxLength: 200 }), { maxLength: 20 }), (noise) => {
         const { read } = reader();
-        for (const bytes of noise) expect(read(bytes)).toHaveLength(1);
+        for (const bytes of noise) expect(read(bytes)).not.toHaveLength(0);
       }),
     );
   });
@@ -121,8 +121,8 @@ describe.each(channels)("a reader of $name", ({ name, reader }) => {
         const { read } = reader();
         const damaged = Buffer.from(all[index] ?? []);
         damaged[at % damaged.length] = byte;
-        expect(read(damaged)).toHaveLength(1);
-        expect(read(damaged.subarray(0, end % (damaged.length + 1)))).toHaveLength(1);
+        expect(read(damaged)).not.toHaveLength(0);
+        expect(read(damaged.subarray(0, end % (damaged.length + 1)))).not.toHaveLength(0);
       }),
       { numRuns: 1000 },
     );
@@ -138,12 +138,12 @@ describe.each(channels)("a reader of $name", ({ name, reader }) => {
           const stream = frames[index] ?? [];
           const stop = Math.floor(part * stream.length);
           const straight = reader();
-          const facts = stream.map((bytes) => straight.read(bytes)[0]);
+          const facts = stream.map((bytes) => straight.read(bytes));
           const resumed = reader();
           stream.slice(0, stop).forEach((bytes, at) => {
-            resumed.resume(recorded(facts[at] ?? expect.fail(), kept ? bytes : undefined));
+            for (const fact of facts[at] ?? expect.fail()) resumed.resume(recorded(fact, kept ? bytes : undefined));
           });
-          expect(stream.slice(stop).map((bytes) => resumed.read(bytes)[0])).toEqual(facts.slice(stop));
+          expect(stream.slice(stop).map((bytes) => resumed.read(bytes))).toEqual(facts.slice(stop));
         },
       ),
       { numRuns: 60 },

@@ -4,7 +4,7 @@ import { messageType } from "@tapedeck/shared/descriptors/registry";
 import { describe, expect, it } from "vitest";
 import type { Fact } from "../fact.ts";
 import { frameReader } from "./frame-reader.ts";
-import { v1 } from "./v1.ts";
+import { v1, v1Alone } from "./v1.ts";
 
 const entryType = messageType("proto.LogEntry");
 const frame = (event: object | undefined) =>
@@ -19,7 +19,7 @@ const loop = (iteration: number, status: string, err?: object) => ({
 /** The fact of the last of these events. */
 function last(...events: (object | undefined)[]): Fact {
   const { read } = frameReader(v1);
-  return events.map((event) => read(frame(event))[0]).at(-1) ?? expect.fail();
+  return events.map((event) => read(frame(event)).at(-1)).at(-1) ?? expect.fail();
 }
 
 function reported(fact: Fact): string {
@@ -209,6 +209,48 @@ const cases: { title: string; event: object | undefined; gives: string }[] = [
 describe("v1, in the first loop of the first runner", () => {
   it.each(cases)("$title", ({ event, gives }) => {
     expect(reported(last(configured, loop(0, "In Progress"), event))).toBe(gives);
+  });
+});
+
+describe("a failure that no step reports", () => {
+  const facts = (reader: typeof v1, ...events: object[]) => {
+    const { read } = frameReader(reader);
+    return events.map((event) => read(frame(event)).map(reported)).at(-1);
+  };
+  const begun = [configured, loop(0, "In Progress")];
+  const failed = (errCode: string) => loop(0, "Failed", { errCode, message: "no" });
+
+  it("is that of the initialization, if no runner can be made", () => {
+    const end = { terminationEvent: { status: "Failed", err: { errCode: "INIT_CACHE_ERROR", message: "no" } } };
+    expect(facts(v1, configured, end)).toEqual([
+      "init.failed |  | init: 1/0 | init failed: no",
+      "session.terminated |  | : 1/0 | Skaffold ends: no",
+    ]);
+    expect(facts(v1, configured, { terminationEvent: { status: "Complete" } })).toHaveLength(1);
+  });
+
+  it("is that of the phase that the code of the loop's error names; v2 reports most of them itself", () => {
+    const end = "loop.failed |  | loop: 1/1 | loop 1 failed: no";
+    const start = "init.failed |  | init: 1/1 | init failed: no";
+    expect(facts(v1, ...begun, failed("DEVINIT_REGISTER_BUILD_DEPS"))).toEqual([start, end]);
+    expect(facts(v1, ...begun, failed("BUILD_UNKNOWN"))).toEqual([end]);
+    const ofCodes = [
+      ["BUILD_UNKNOWN", "build.failed |  | build: 1/1 | build failed: no"],
+      ["TEST_USER_CONFIG_ERR", "test.failed |  | test: 1/1 | tests failed: no"],
+      ["RENDER_SET_LABEL_ERR", "render.failed |  | render: 1/1 | render failed: no"],
+      ["DEPLOY_UNKNOWN", "deploy.failed |  | deploy: 1/1 | deploy failed: no"],
+      ["STATUSCHECK_USER_CANCELLED", "check.failed |  | check: 1/1 | status check failed: no"],
+      ["SYNC_INIT_ERROR", start],
+    ] as const;
+    for (const [code, cause] of ofCodes) expect(facts(v1Alone, ...begun, failed(code))).toEqual([cause, end]);
+    for (const code of ["UNKNOWN_ERROR", "SYNC_UNKNOWN", "OK"])
+      expect(facts(v1Alone, ...begun, failed(code))).toEqual([end]);
+  });
+
+  it("is not beside one of a step, and only once", () => {
+    const build = { buildEvent: { artifact: "web", status: "Failed", err: "no" } };
+    expect(facts(v1Alone, ...begun, build, failed("BUILD_UNKNOWN"))).toHaveLength(1);
+    expect(facts(v1Alone, ...begun, failed("BUILD_UNKNOWN"), failed("BUILD_UNKNOWN"))).toHaveLength(1);
   });
 });
 

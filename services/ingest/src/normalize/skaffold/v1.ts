@@ -13,6 +13,7 @@ import { failed, failure, firstLine, name, succeeded, summary, unreadable } from
 import { errorOf, laterType, loopRef, mirror } from "./facts.ts";
 import type { ChannelReader } from "./frame-reader.ts";
 import { endedBecauseOf, type FailingStep, type LoopSteps, noSteps, stepsAfter } from "./loop-steps.ts";
+import { failedPhase, phaseOfCode } from "./phases.ts";
 import { build, debug, imageName, phase, port, resource, sync } from "./v1-facts.ts";
 
 /** The part of v1's past that the meaning of its next event depends on. */
@@ -27,39 +28,68 @@ export type V1Memory = {
 };
 
 export type V1Event = NonNullable<NonNullable<LogEntry["event"]>["event_type"]>;
-export type V1Reading = { readonly memory: V1Memory; readonly fact: Fact };
+export type V1Reading = { readonly memory: V1Memory; readonly fact: Fact; readonly cause?: Fact | undefined };
 
 /** Before the first event of v1. */
 export const startOfV1: V1Memory = { runner: 0, loop: 0, iteration: 0, steps: noSteps };
 
 /** v1 is the primary voice for loops, builds, tests, deploys, checks, resources, syncs, ports and debugging. */
-export const v1: ChannelReader<V1Memory> = {
-  start: startOfV1,
-  read(memory, bytes, injected) {
-    try {
-      const { event, timestamp } = LogEntry.decode(bytes);
-      return completed(readEvent(memory, event?.event_type, laterType(event)), validTimestamp(timestamp), injected);
-    } catch (cause) {
-      return { memory, fact: { ...unreadable(bytes, cause), operation: loopRef(memory.runner, memory.loop) } };
-    }
-  },
-  resume,
+export const v1: ChannelReader<V1Memory> = readerOfV1(false);
+
+/** Reads v1 where v2 is not recorded: nothing else reports a phase that failed as a whole. */
+export const v1Alone: ChannelReader<V1Memory> = readerOfV1(true);
+
+function readerOfV1(isAlone: boolean): ChannelReader<V1Memory> {
+  return {
+    start: startOfV1,
+    read(memory, bytes, injected) {
+      try {
+        const { event, timestamp } = LogEntry.decode(bytes);
+        const reading = readEvent(memory, event?.event_type, { later: laterType(event), isAlone });
+        return completed(reading, validTimestamp(timestamp), injected);
+      } catch (cause) {
+        return { memory, fact: { ...unreadable(bytes, cause), operation: loopRef(memory.runner, memory.loop) } };
+      }
+    },
+    resume,
+  };
+}
+
+type ReadOptions = {
+  /** The field of an event that this version doesn't know. */
+  readonly later?: string;
+  /** Only one of v1 and v2 is recorded. */
+  readonly isAlone: boolean;
 };
 
-/** `later`: the field of an event that this version doesn't know. */
-export function readEvent(memory: V1Memory, event: V1Event | undefined, later = ""): V1Reading {
+export function readEvent(
+  memory: V1Memory,
+  event: V1Event | undefined,
+  { later = "", isAlone }: ReadOptions,
+): V1Reading {
   if (event === undefined) return { memory, fact: mirror(later) };
   if (event.$case === "metaEvent") return meta(memory, event.value);
-  if (event.$case === "devLoopEvent") return devLoop(memory, event.value);
+  if (event.$case === "devLoopEvent") return devLoop(memory, event.value, isAlone);
+  if (event.$case === "terminationEvent") return terminated(memory, event.value);
   return { memory, fact: factOf(event, memory) ?? mirror(event.$case, { status: statusOf(event) }) };
 }
 
-/** The fact with its time and operation, and the memory with what it says of the loop's steps. */
-export function completed({ memory, fact }: V1Reading, occurredAt: Event["occurred_at"], injected: boolean): V1Reading {
-  const operation = fact.operation ?? loopRef(memory.runner, memory.loop);
-  const steps = injected ? memory.steps : stepsAfter(memory.steps, reportOf(fact, occurredAt));
+/** The facts with their time and operation, and the memory with what they say of the loop's steps. */
+export function completed(
+  { memory, fact, cause }: V1Reading,
+  occurredAt: Event["occurred_at"],
+  injected: boolean,
+): V1Reading {
+  const timed = (one: Fact): Fact => ({
+    ...one,
+    operation: one.operation ?? loopRef(memory.runner, memory.loop),
+    ...(occurredAt && { occurredAt }),
+  });
+  const facts = cause === undefined ? [timed(fact)] : [timed(cause), timed(fact)];
+  const after = (known: LoopSteps, one: Fact) => stepsAfter(known, reportOf(one, occurredAt));
+  const steps = injected ? memory.steps : facts.reduce(after, memory.steps);
   const next = steps === memory.steps ? memory : { ...memory, steps };
-  return { memory: next, fact: { ...fact, operation, ...(occurredAt && { occurredAt }) } };
+  return { memory: next, fact: timed(fact), cause: cause && timed(cause) };
 }
 
 /** The fact of an event that leaves the memory as it is; undefined when its status is none that we know. */
@@ -67,6 +97,7 @@ function factOf(event: V1Event, memory: V1Memory): Fact | undefined {
   switch (event.$case) {
     case "metaEvent":
     case "devLoopEvent":
+    case "terminationEvent":
       return undefined;
     case "buildEvent":
       return build(event.value, operation(memory, "build", event.value.artifact), (error) =>
@@ -90,8 +121,6 @@ function factOf(event: V1Event, memory: V1Memory): Fact | undefined {
       return port(event.value);
     case "debuggingContainerEvent":
       return debug(event.value);
-    case "terminationEvent":
-      return terminated(event.value);
     default:
       return assertNever(event);
   }
@@ -131,7 +160,7 @@ function meta(memory: V1Memory, { entry, metadata }: MetaEvent): V1Reading {
  * failed, so a loop has succeeded only if no step's last report is a failure. An end of another iteration is not this
  * loop's: it came through Handle.
  */
-function devLoop(memory: V1Memory, { status, iteration, err }: DevLoopEvent): V1Reading {
+function devLoop(memory: V1Memory, { status, iteration, err }: DevLoopEvent, isAlone: boolean): V1Reading {
   const next = status === "In Progress" ? { ...memory, loop: memory.loop + 1, iteration, steps: noSteps } : memory;
   const rest = { operation: operation(next, "loop"), detail: { $case: "loop", value: { iteration } } } as const;
   const what = `loop ${next.loop}`;
@@ -149,9 +178,19 @@ function devLoop(memory: V1Memory, { status, iteration, err }: DevLoopEvent): V1
   }
   if (isItsEnd && status === "Failed") {
     const error = errorOf(err);
-    return { memory, fact: { kind: "loop.failed", ...failed(error), summary: failure(what, error), ...rest } };
+    const cause = failing === undefined ? phaseOfLoop(memory, error, isAlone) : undefined;
+    return { memory, cause, fact: { kind: "loop.failed", ...failed(error), summary: failure(what, error), ...rest } };
   }
   return { memory, fact: mirror("devLoopEvent", { status }) };
+}
+
+/**
+ * The phase of a loop in which no step failed, as the code of the loop's error shows it. Where v2 is recorded, too, it
+ * reports all of them but what the first loop prepares.
+ */
+function phaseOfLoop(memory: V1Memory, error: Event["error"], isAlone: boolean): Fact | undefined {
+  const phase = phaseOfCode(error?.code ?? "");
+  return phase === undefined || (!isAlone && phase !== "init") ? undefined : failedPhase(phase, error, memory);
 }
 
 /** "loop 2 failed: sync of web in 4 tries: no files were synced" */
@@ -161,10 +200,16 @@ function failedText(what: string, { kind, subject, tries, error }: FailingStep):
   return summary([`${what} failed`, times, firstLine(error?.message ?? "")].filter(Boolean).join(": "));
 }
 
-function terminated({ err }: TerminationEvent): Fact {
+/** Skaffold sends it only if it can't make a runner. */
+function terminated(memory: V1Memory, { status, err }: TerminationEvent): V1Reading {
   const error = errorOf(err);
   const words = ["Skaffold ends", firstLine(error?.message ?? "")].filter(Boolean).join(": ");
-  return { kind: "session.terminated", ...(error && { error }), summary: summary(words) };
+  return {
+    memory,
+    // It is outside of loops: a runner that can't be made has none.
+    cause: status === "Failed" ? failedPhase("init", error, { runner: memory.runner, loop: 0 }) : undefined,
+    fact: { kind: "session.terminated", ...(error && { error }), summary: summary(words) },
+  };
 }
 
 function operation(memory: V1Memory, kind: string, subject = ""): OperationRef {

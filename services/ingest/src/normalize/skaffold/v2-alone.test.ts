@@ -57,6 +57,15 @@ describe("v2 without v1", () => {
     for (const bytes of [[], [0], [255, 255, 255], [18, 5, 1]]) expect(read(Uint8Array.from(bytes))).toHaveLength(1);
   });
 
+  it("knows by its code the phase of a loop without steps", () => {
+    const { read } = alone();
+    const [started, failed] = [loop("InProgress"), loop("Failed", "BUILD_UNKNOWN")].map((bytes) => read(bytes));
+    expect([started, failed].map((facts) => facts?.map(({ kind }) => kind))).toEqual([
+      ["loop.started"],
+      ["build.failed", "loop.failed"],
+    ]);
+  });
+
   it("knows a sync whose start was not printed by its code, and gives up after four tries", () => {
     const tries = (count: number) => {
       const { read } = alone();
@@ -76,7 +85,7 @@ describe("v2 without v1", () => {
   });
 });
 
-function loop(status: string, code?: "SYNC_UNKNOWN"): Uint8Array {
+function loop(status: string, code?: "SYNC_UNKNOWN" | "BUILD_UNKNOWN"): Uint8Array {
   const taskEvent = { id: "DevLoop-1", task: "DevLoop", description: "", iteration: 1, status };
   const actionableErr = code && { errCode: code, message: "pod is gone", suggestions: [] };
   const message = V2Message.fromJSON({ taskEvent: { ...taskEvent, actionableErr } });

@@ -139,8 +139,10 @@ class Reading {
 
   /** Adds v1's fact of an event; `mirror` where v1 gives none. */
   #v1(event: V1Event, mirror?: Fact, summary?: string): void {
-    const { memory, fact } = completed(readEvent(this.#memory.v1, event), this.#at, this.#injected);
+    const reading = readEvent(this.#memory.v1, event, { isAlone: true });
+    const { memory, fact, cause } = completed(reading, this.#at, this.#injected);
     this.#memory = { ...this.#memory, v1: memory };
+    if (cause !== undefined) this.#facts.push(cause);
     const own = fact.kind === "mirror.received" && mirror !== undefined ? mirror : fact;
     this.#facts.push(summary === undefined ? own : { ...own, summary });
   }

@@ -85,6 +85,31 @@ const cases: { title: string; event: object; gives: string }[] = [
     gives: "verify.failed |  | verify: 1/1 | verify of all failed: not YAML",
   },
   {
+    title: "all builds failed, before any began",
+    event: task("Build", 1, "Failed", actionableErr),
+    gives: "build.failed |  | build: 1/1 | build failed: not YAML",
+  },
+  {
+    title: "a build that the user ended, before any of its artifacts began",
+    event: task("Build", 1, "Failed", { errCode: "BUILD_UNKNOWN", message: "listing tags: context canceled" }),
+    gives: "build.canceled |  | build: 1/1 | build canceled",
+  },
+  {
+    title: "tests failed as a whole",
+    event: task("Test", 1, "Failed", actionableErr),
+    gives: "test.failed |  | test: 1/1 | tests failed: not YAML",
+  },
+  {
+    title: "deploy failed after it was done",
+    event: task("Deploy", 1, "Failed", actionableErr),
+    gives: "deploy.failed |  | deploy: 1/1 | deploy failed: not YAML",
+  },
+  {
+    title: "a failed port-forward, without which the loop goes on",
+    event: task("PortForward", 1, "Failed", actionableErr),
+    gives: "mirror.received |  | loop: 1/1 | taskEvent PortForward-1 Failed",
+  },
+  {
     title: "verify failed",
     event: { verifyEvent: { id: "smoke", status: "Failed", actionableErr } },
     gives: "verify.failed | smoke | verify:smoke 1/1 | verify of smoke failed: not YAML",
@@ -141,6 +166,39 @@ it("an action that Skaffold ends because another one failed is canceled", () => 
   expect(last(...begun, exec("seed", "Failed", "exit 4"), exec("migrate", "Failed", "no such table")).kind).toBe(
     "exec.failed",
   );
+});
+
+describe("a task whose step failed", () => {
+  const begun = (name: string) => [meta("a"), loop(1), meta("a"), task(name, 1, "InProgress")];
+  const end = (name: string) => task(name, 1, "Failed", actionableErr);
+
+  it.each<[string, string, object[]]>([
+    ["its build", "Build", [step("Build", "Failed")]],
+    ["its canceled build", "Build", [step("Build", "Canceled")]],
+    ["its tests", "Test", [{ testEvent: { id: "0", status: "Failed" } }]],
+    ["its deploy", "Deploy", [{ deploySubtaskEvent: { id: "0", status: "Failed" } }]],
+    ["its status check", "Deploy", [task("StatusCheck", 1, "InProgress"), task("StatusCheck", 1, "Failed")]],
+  ])("is no second failure: %s", (_, name, failed) => {
+    expect(last(...begun(name), ...failed, end(name)).kind).toBe("mirror.received");
+    expect(afterRestart([...begun(name), ...failed], end(name))).toBe("mirror.received");
+  });
+
+  it("is not one that was not in the cache, also after a restart", () => {
+    const events = [...begun("Build"), step("Cache", "Failed")];
+    expect(last(...events, end("Build")).kind).toBe("build.failed");
+    expect(afterRestart(events, end("Build"))).toBe("build.failed");
+  });
+
+  /** The kind of an event that is read by a recorder that started after these. */
+  function afterRestart(events: readonly object[], event: object): string {
+    const [before, after] = [frameReader(v2), frameReader(v2)];
+    for (const bytes of events.map(frame)) {
+      const { original } = Event.fromPartial({ original: { bytes: Buffer.from(bytes) } });
+      for (const fact of before.read(bytes))
+        after.resume({ ...Event.decode(new Uint8Array()), ...fact, outcome: 0, inferred: false, original });
+    }
+    return after.read(frame(event))[0].kind;
+  }
 });
 
 it("a task whose action failed is no second failure", () => {

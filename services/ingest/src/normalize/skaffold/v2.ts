@@ -6,6 +6,7 @@ import type {
 } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { Event as V2Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import type { Event, OperationRef } from "@tapedeck/proto/tapedeck/v1/event";
+import { ownValue } from "@tapedeck/shared/own-value";
 import { validTimestamp } from "@tapedeck/shared/time/timestamp";
 import { rememberV2, startOfV2, type V2Memory } from "@tapedeck/tap/skaffold/runners";
 import type { Fact } from "../fact.ts";
@@ -13,15 +14,16 @@ import { canceled, failed, failure, firstLine, message, name, succeeded, summary
 import { type ActionableErr, errorOf, laterType, levelName, loopRef, mirror } from "./facts.ts";
 import type { ChannelReader } from "./frame-reader.ts";
 import { isEndedBySkaffold } from "./loop-steps.ts";
+import { failedPhase, type Phase } from "./phases.ts";
 
 type V2EventType = NonNullable<V2Event["event_type"]>;
 
-/** `failureKnown`: a failure of the current Verify or Exec task has been reported. */
+/** `failureKnown`: a failure of the current task, or of a step of it, has been reported. */
 type Memory = V2Memory & { readonly failureKnown: boolean };
 
 /**
- * v2 is the voice for what v1 leaves out: rendering, cache hits, verify, exec, Cloud Run and what is printed. All else
- * is a mirror of v1.
+ * v2 is the voice for what v1 leaves out: rendering, cache hits, verify, exec, Cloud Run, phases that fail without a step
+ * that does, and what is printed. All else is a mirror of v1.
  */
 export const v2: ChannelReader<Memory> = {
   start: { ...startOfV2, failureKnown: false },
@@ -117,18 +119,40 @@ function task(
   return outcome(noun, reported, { kind: noun, subject, runner, loop }, { what, done: `${what} succeeded` });
 }
 
-/** Verify or Exec failed as a whole before a test or action did, for example because an image could not be pulled. */
+const phases: Readonly<Record<string, Phase>> = { Build: "build", Test: "test", Deploy: "deploy" };
+
+/**
+ * A task failed as a whole and no step of it did, for example because an image could not be pulled or a tag could not be
+ * generated. v1 does not report that.
+ */
 function failedTask({ id, task: name, status, actionableErr }: TaskEvent, memory: V2Memory): Fact | undefined {
+  if (status !== "Failed") return undefined;
   const noun = name === "Verify" ? "verify" : name === "Exec" ? "exec" : undefined;
-  if (noun === undefined || status !== "Failed") return undefined;
-  return task(noun, { id: "", task_id: id, status, actionableErr }, memory, false);
+  if (noun !== undefined) return task(noun, { id: "", task_id: id, status, actionableErr }, memory, false);
+  const phase = ownValue(phases, name);
+  return phase && failedPhase(phase, errorOf(actionableErr), memory, id);
 }
 
 function isFailureKnown(before: boolean, event: V2EventType | undefined): boolean {
-  if (event?.$case === "verifyEvent" || event?.$case === "execEvent") return before || event.value.status === "Failed";
-  if (event?.$case !== "taskEvent") return before;
-  const { task: name, status } = event.value;
-  return status === "InProgress" ? false : before || (status === "Failed" && (name === "Verify" || name === "Exec"));
+  switch (event?.$case) {
+    case "taskEvent":
+      return event.value.status === "InProgress" ? false : before || event.value.status === "Failed";
+    case "buildSubtaskEvent":
+      // What is not found in the cache is "Failed", too.
+      return before || (event.value.step === "Build" && isBad(event.value.status));
+    case "testEvent":
+    case "deploySubtaskEvent":
+      return before || isBad(event.value.status);
+    case "verifyEvent":
+    case "execEvent":
+      return before || event.value.status === "Failed";
+    default:
+      return before;
+  }
+}
+
+function isBad(status: string): boolean {
+  return status === "Failed" || status === "Canceled";
 }
 
 type Subtask = {
@@ -226,20 +250,39 @@ function resume(memory: Memory, event: Event): Memory {
   };
 }
 
-function resumedFailure(before: boolean, { kind, detail }: Event): boolean {
-  if (kind === "verify.failed" || kind === "exec.failed") return true;
+function resumedFailure(before: boolean, event: Event): boolean {
+  const { kind, detail } = event;
+  // The end of a task as a whole, or a failed action.
+  if (/^(?:build|test|render|deploy)\.(?:failed|canceled)$|^(?:verify|exec)\.failed$/.test(kind)) return true;
   const { what = "", status = "" } = detail?.$case === "mirror" ? detail.value : {};
   // Rendering's start is no mirror.
-  const isTaskStart = kind === "render.started" || (what === "taskEvent" && status === "InProgress");
-  return isTaskStart ? false : before;
+  if (kind === "render.started" || (what === "taskEvent" && status === "InProgress")) return false;
+  switch (what) {
+    case "taskEvent":
+      return before || status === "Failed";
+    case "buildSubtaskEvent": {
+      const step = originalOf(event);
+      // Without an original a miss of the cache looks the same. Only a failure of all builds together may be left out.
+      return before || (isBad(status) && (step?.$case !== "buildSubtaskEvent" || step.value.step === "Build"));
+    }
+    case "testEvent":
+    case "deploySubtaskEvent":
+      return before || isBad(status);
+    default:
+      return before;
+  }
 }
 
 /** Without it (no original) the position right after a loop's start shows which metaEvents are repeats. */
 function runIdOf(event: Event, before: string): string {
+  const eventType = originalOf(event);
+  return (eventType?.$case === "metaEvent" && eventType.value.metadata?.runID) || before;
+}
+
+function originalOf({ original }: Event): V2EventType | undefined {
   try {
-    const eventType = V2Event.decode(event.original?.bytes ?? new Uint8Array()).event_type;
-    return (eventType?.$case === "metaEvent" && eventType.value.metadata?.runID) || before;
+    return V2Event.decode(original?.bytes ?? new Uint8Array()).event_type;
   } catch {
-    return before;
+    return undefined;
   }
 }

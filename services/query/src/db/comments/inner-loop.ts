@@ -22,8 +22,9 @@ const shares = {
 };
 const cause = {
   failed_phase:
-    "Kind of the operation that failed first: build, test, deploy, check …; empty: none failed or none is known.",
-  failed_subject: "Subject of the operation that failed first, such as the artifact; may be empty.",
+    "Kind of the operation that failed first: init, build, test, deploy, check …; empty: none failed or none is known.",
+  failed_subject:
+    "Subject of the operation that failed first, such as the artifact; empty: the phase as a whole, or a phase that has none.",
   error_code: "Error code of what failed first; the loop's own where that says more than UNKNOWN_ERROR.",
   error: "Error text of what failed first, with secrets masked; the loop's own where it has none.",
 };
@@ -158,7 +159,8 @@ export const innerLoopComments: Readonly<Record<string, RelationComment>> = {
     },
   },
   build_times: {
-    about: "One row for each build of an artifact by Skaffold.",
+    about:
+      "One row for each build of an artifact by Skaffold. A failure of all builds before any began is none: see failures.",
     columns: {
       ...shared("workspace", "developer", "project", "source", "session", "runner", "loop", "duration_ms"),
       ...shared("outcome", "cache_hit", "error_code", "error", "platform", "injected"),

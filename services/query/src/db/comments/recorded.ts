@@ -78,7 +78,7 @@ export const recordedComments: Readonly<Record<string, RelationComment>> = {
     columns: {
       ...operation,
       ...shared("cache_hit", "platform"),
-      kind: "loop, build, test, render, deploy, check, sync, exec …; job, command; pod, app.",
+      kind: "loop, init, build, test, render, deploy, check, sync, exec …; job, command; pod, app.",
       subject: "What it is about: artifact, pod, job, command …; may be empty.",
       instance: "Distinguishes operations of one subject that run at the same time (the job's id); otherwise empty.",
       exit_code: "Exit code of an app or command that has ended; null where it is unknown.",

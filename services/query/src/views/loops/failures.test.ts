@@ -160,6 +160,29 @@ it("a sync that worked when it was tried again is not the cause of its loop's fa
   expect(await causes(script)).toEqual([["build", "api", "BUILD_UNKNOWN", 2.6, "main"]]);
 });
 
+it("a build that failed before any artifact's began is a cause, and no build of an artifact", async () => {
+  const script = scenario();
+  const session = begun(script, "A");
+  session.build("", "failed", 1_000);
+  session.loopStarted(5_000);
+  session.build("", "failed", 5_500);
+  session.loopEnded("failed", 5_600, { code: "", message: "no tag" });
+  await using own = await stage();
+  const end = sequenceOf((await own.writeTogether(script.events, 1)).at(-1) ?? logStart);
+  await projectUntil(own.databaseUrl, own.log.reader, end, { limits: { events: 100, bytes: 1_000_000 } });
+  await using database = openDatabase({ url: own.databaseUrl, connections: 1 });
+  const rows = async (query: string) => (await sql.raw<Record<string, unknown>>(query).execute(database.db)).rows;
+  expect(await rows("select phase, subject from failures order by failed_at")).toEqual([
+    { phase: "build", subject: "" },
+    { phase: "build", subject: "" },
+  ]);
+  expect(await rows("select failed_phase, failed_subject, builds from loop_times")).toEqual([
+    { failed_phase: "build", failed_subject: "", builds: 0 },
+  ]);
+  for (const counts of ["build_times", "build_times_daily", "build_months", "slowest_artifacts", "flaky_artifacts"])
+    expect(await rows(`select * from ${counts}`), counts).toEqual([]);
+});
+
 it("commands of Vagrant fail each by itself", async () => {
   const script = scenario(vagrantShop);
   const server = vagrantSession("V1", script);

@@ -26,7 +26,9 @@ export function finishedLoop(
   // A loop whose times can't both be right has no waits either.
   const ended = loop.duration_ms === null ? undefined : nanosOf(loop.ended_at, loop.ended_ns);
   const waits = ended === undefined ? undefined : waitsOf(lengthOf(began, ended), spansOf(inside, began, ended));
-  const cause = loop.outcome === "failed" ? firstFailed(inside) : undefined;
+  const cause = loop.outcome === "failed" ? firstFailed(own.filter(({ kind }) => kind !== "loop")) : undefined;
+  // Without a subject, all of them failed together, before any began.
+  const builds = inside.filter(({ kind, subject }) => kind === "build" && subject !== "");
   const next = nextStart && nanosOf(nextStart.started_at, nextStart.started_ns);
   const { source, workspace, developer, project, upstream, id, session, runner, iteration, outcome } = loop;
   return {
@@ -50,8 +52,8 @@ export function finishedLoop(
     ...(Object.fromEntries(
       [...phases, "other" as const].map((phase) => [`${phase}_ms`, waited(waits, phase)]),
     ) as Waited),
-    builds: inside.filter(({ kind, cache_hit }) => kind === "build" && !cache_hit).length,
-    cached: inside.filter(({ kind, cache_hit }) => kind === "build" && cache_hit).length,
+    builds: builds.filter(({ cache_hit }) => !cache_hit).length,
+    cached: builds.filter(({ cache_hit }) => cache_hit).length,
     waits: waits ?? [],
     next_after_ms: ended === undefined || next === undefined ? null : Math.floor(lengthOf(ended, next) / 1_000_000),
     start_position: loop.start_position,

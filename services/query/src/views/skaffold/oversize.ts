@@ -40,6 +40,8 @@ export function normalizedV1(event: Event): V1Event | undefined {
     }
     case "build": {
       const artifact = detail?.$case === "build" ? detail.value.artifact : subject;
+      // All builds failed together, which the frame reports as the end of its loop.
+      if (artifact === "") return undefined;
       return { $case: "buildEvent", value: BuildEvent.create({ artifact, status, errCode, actionableErr }) };
     }
     case "test":

@@ -6,6 +6,7 @@ import type { Found } from "./side-summary.ts";
 
 /** The names by which Skaffold's output refers to its phases. */
 const tasks: Readonly<Record<string, RegExp>> = {
+  init: /^DevLoop/,
   build: /^Build/,
   test: /^Test/,
   render: /^(?:Render|Deploy)/,

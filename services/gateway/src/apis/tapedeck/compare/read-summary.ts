@@ -256,7 +256,7 @@ async function readFailure(
     );
   const ofRound = unit === undefined ? firstOfRound(failed) : undefined;
   const first = ofRound ?? failed[0] ?? (unit?.outcome === "failed" ? unit : undefined);
-  if (first === undefined) return undefined;
+  if (first === undefined) return unit === undefined ? readSessionFailure(reading) : undefined;
   const event = events.find(({ position }) => position === first.end_position);
   return {
     phase: first.kind,
@@ -270,11 +270,24 @@ async function readFailure(
   };
 }
 
+/** A process that failed although no step did: before the first one began, or between two. What it printed is all that is known. */
+async function readSessionFailure(reading: Reading): Promise<Failure | undefined> {
+  const { session, position } = reading.side;
+  const { exit_code, end_reason, start_position } = session;
+  if (!session.ended || (exit_code ?? 0) === 0) return undefined;
+  const whole = { kind: "session", subject: "", instance: "", runner: 0, loop: 0 };
+  const log = await readErrorLines(reading, { ...whole, start_position, end_position: position });
+  return { phase: "session", subject: "", code: "", text: end_reason, suggestions: [], position, tries: 1, log };
+}
+
 /**
  * The lines around the end of the step that look like an error. Skaffold reports its output on another channel than the
  * step, so some of it may stand before the step's start in the log, and some after its end.
  */
-async function readErrorLines(reading: Reading, step: Operation): Promise<readonly Found[]> {
+async function readErrorLines(
+  reading: Reading,
+  step: Parameters<typeof errorLines>[1] & Pick<Operation, "start_position" | "end_position">,
+): Promise<readonly Found[]> {
   const kinds = textKinds;
   const end = step.end_position || reading.side.position;
   const [before, after] = await Promise.all([

@@ -26,7 +26,7 @@ type WhichLoop = "newest" | "failed";
 const unitKinds = ["loop", "command"];
 
 /** The steps of Skaffold where it reports no loops: `skaffold build` and `run`, and before v1. */
-const stepKinds = ["build", "test", "render", "deploy", "check", "verify", "exec", "sync"];
+const stepKinds = ["init", "build", "test", "render", "deploy", "check", "verify", "exec", "sync"];
 
 /**
  * The loop, command or session that a name means.

@@ -3,7 +3,8 @@ import { type SlowStep, slowSteps } from "./slow-steps.ts";
 import { isMentioned, type Story } from "./story.ts";
 import { type Compared, nothing, type Same, type Weighed } from "./weighed.ts";
 
-const isBuild = ({ kind }: SummaryStep) => kind === "build";
+/** Not the failure of all builds together, which is of no artifact. */
+const isBuild = ({ kind, subject }: SummaryStep) => kind === "build" && subject !== "";
 const stepName = ({ kind, subject }: SummaryStep) => (subject === "" ? kind : `${kind} ${subject}`);
 
 function pairsOf(left: SideSummary, right: SideSummary): readonly (readonly [SummaryStep, SummaryStep])[] {

@@ -22,7 +22,7 @@ export type Story = {
 };
 
 /** The steps of a loop in their order: what comes after the one that failed did not happen because of it. */
-const order: readonly string[] = ["build", "test", "render", "deploy", "check", "verify", "exec"];
+const order: readonly string[] = ["init", "build", "test", "render", "deploy", "check", "verify", "exec"];
 
 /** Later parts of a text contribute little to the cause. */
 const longestText = 8_192;

@@ -3,7 +3,8 @@
 /** The day of an operation, UTC. */
 export const day = "(coalesce(started_at, ended_at) at time zone 'UTC')::date";
 
-export const isBuild = "kind = 'build' and upstream = 'skaffold'";
+/** All builds can fail together before any begins. That failure is an operation without a subject, and no build of an artifact. */
+export const isBuild = "kind = 'build' and upstream = 'skaffold' and subject <> ''";
 
 /** A build that a client put into Skaffold's stream was done by nobody, so no count, duration or percentile has it. */
 export const isOwnBuild = `${isBuild} and not injected`;

@@ -99,7 +99,7 @@ export const views: readonly string[] = [
       o.platform, s.upstream_version as skaffold_version, o.injected, o.start_position,
       position_text(o.start_position) as start_position_text
     from operations o left join sessions s using (session) left join loop_labels c using (session, runner, loop)
-    where o.kind = 'build' and o.upstream = 'skaffold'`,
+    where o.kind = 'build' and o.upstream = 'skaffold' and o.subject <> ''`,
   // Laterally: Postgres then looks each changed day up in the index of days, however many days it expects to be changed. All
   // parts have the same types, without which Postgres does not look for the asked days in each of them.
   `create view build_times_daily with (security_invoker = true) as
