@@ -71,9 +71,7 @@ afterAll(() => cleanup.disposeAsync());
 it("the commands of the tutorial give a server that a laptop records on and a dashboard reads", {
   timeout: 300_000,
 }, async () => {
-  const onServer = { TAPEDECK_URL: up.env.TAPEDECK_URL?.replace("http://127.0.0.1", "https://localhost") ?? "" };
-  const trusting = { ...onServer, TAPEDECK_CA: join(server, "cert.pem") };
-  const token = (await tapedeck(`tapedeck token create --name "Alice`, server, trusting)).trim();
+  const token = (await tapedeck(`tapedeck token create --name "Alice`, server)).trim();
   expect(token).toMatch(/^tdk_\S+$/);
 
   writeFileSync(join(laptop, "cert.pem"), "");
@@ -89,10 +87,11 @@ it("the commands of the tutorial give a server that a laptop records on and a da
   expect(await tapedeck("tapedeck sessions", laptop)).toContain("alice/shop");
   expect(await tapedeck("tapedeck state", laptop)).toMatch(/^as of /m);
 
-  const dashboard = (await tapedeck("tapedeck token create --name dashboard", server, trusting)).trim();
+  const dashboard = (await tapedeck("tapedeck token create --name dashboard", server)).trim();
   const answer = JSON.parse(await shell("curl", server, { TAPEDECK_TOKEN: dashboard }));
   expect(answer.items).toMatchObject([{ source: "acme/alice/shop/skaffold" }]);
 
-  expect(await tapedeck("tapedeck token list", server, trusting)).toMatch(/Alice's laptop.*dashboard/s);
-  await tapedeck("tapedeck backup", server, trusting);
+  const tokens = await tapedeck("tapedeck token list", server);
+  for (const name of ["Alice's laptop", "dashboard"]) expect(tokens).toContain(name);
+  await tapedeck("tapedeck backup", server);
 });
