@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { workspaceFilter } from "@tapedeck/shared/log/subjects";
+import { searched } from "@tapedeck/shared/testing/searches";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect, headers, type NatsConnection } from "nats";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -114,29 +115,32 @@ async function nothingMoves(): Promise<void> {
 const isRemovedFrom = (name: "home" | "two", workspace: string) => async () =>
   (await on[name].log.lastMatch([workspaceFilter(workspace)])) === 0;
 
-it.each(breaks)("is open again without another command, and can go on: %s %i, by %s", async (...each) => {
-  const [step, index] = each;
-  const workspace = `team-${each.join("-").toLowerCase()}`;
-  await using tap = await startTap(workspace, "kept");
-  tap.push(100);
-  await tap.recorded();
-  tap.speak(pauseMs);
-  await breakOffBy(workspace, each);
-  await goesOn(tap);
-  if (step !== "copying") await nothingMoves();
-  // A gateway that is killed at the first line of `fencing` may not have closed the workspace yet.
-  const mayBeIn = { copying: ["home"], fencing: index === 1 ? ["home", "two"] : ["two"] }[step] ?? ["two"];
-  expect(mayBeIn).toContain(await shardOf(workspace));
-  await moveAll(workspace, "two");
-  expect(await isRemovedFrom("home", workspace)()).toBe(true);
-  await moveAll(workspace, "home");
-  await goesOn(tap);
-  expect(await isRemovedFrom("two", workspace)()).toBe(true);
-  await tap.finish();
-  const events = await eventsOf(on.home.log, workspace);
-  expect(framesOf(events, "kept")).toEqual(tap.said);
-  expect(events.filter(({ kind }) => /gap|lost/.test(kind))).toEqual([]);
-});
+it.each(searched({ short: breaks.filter((_, index) => index % 4 === 0), long: breaks }))(
+  "is open again without another command, and can go on: %s %i, by %s",
+  async (...each) => {
+    const [step, index] = each;
+    const workspace = `team-${each.join("-").toLowerCase()}`;
+    await using tap = await startTap(workspace, "kept");
+    tap.push(100);
+    await tap.recorded();
+    tap.speak(pauseMs);
+    await breakOffBy(workspace, each);
+    await goesOn(tap);
+    if (step !== "copying") await nothingMoves();
+    // A gateway that is killed at the first line of `fencing` may not have closed the workspace yet.
+    const mayBeIn = { copying: ["home"], fencing: index === 1 ? ["home", "two"] : ["two"] }[step] ?? ["two"];
+    expect(mayBeIn).toContain(await shardOf(workspace));
+    await moveAll(workspace, "two");
+    expect(await isRemovedFrom("home", workspace)()).toBe(true);
+    await moveAll(workspace, "home");
+    await goesOn(tap);
+    expect(await isRemovedFrom("two", workspace)()).toBe(true);
+    await tap.finish();
+    const events = await eventsOf(on.home.log, workspace);
+    expect(framesOf(events, "kept")).toEqual(tap.said);
+    expect(events.filter(({ kind }) => /gap|lost/.test(kind))).toEqual([]);
+  },
+);
 
 it("goes on when its caller leaves while those who write wait", async () => {
   await using tap = await startTap("team-l", "left");

@@ -8,7 +8,7 @@ import { besideOf, delaysLittle, untilLong } from "./beside.ts";
 import { moveStep } from "./move-step.ts";
 import { seedSession, seedText, seedWorkspace } from "./seed.ts";
 
-// Erasures: erase-delay.long.test.ts.
+// Erasures: erase-delay.nightly.test.ts.
 
 const cleanup = new AsyncDisposableStack();
 afterAll(() => cleanup.disposeAsync());
