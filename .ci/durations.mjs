@@ -1,10 +1,9 @@
 // Writes durations.json, from which vitest.config.ts knows what to begin with: node .ci/durations.mjs <a report of vitest's
-// JSON reporter>, of a run in which nothing failed.
+// JSON reporter>.
 import { readFileSync, writeFileSync } from "node:fs";
 import { relative } from "node:path";
 
-const { success, testResults } = JSON.parse(readFileSync(process.argv[2], "utf8"));
-if (!success) throw new Error("something failed in that run: durations are written from a run in which nothing did");
+const { testResults } = JSON.parse(readFileSync(process.argv[2], "utf8"));
 const seconds = testResults
   .map(({ name, startTime, endTime }) => [relative(process.cwd(), name), Math.round((endTime - startTime) / 1_000)])
   .filter(([, duration]) => duration > 0)
