@@ -50,6 +50,16 @@ async function* given(pieces: readonly Uint8Array[]) {
   yield* pieces;
 }
 
+it("a backup does not have NATS check the log, during which nothing could be recorded", async () => {
+  await using on = await harness();
+  await on.write(3);
+  const requests: unknown[] = [];
+  on.nc.subscribe("$JS.API.STREAM.SNAPSHOT.*", { callback: (_, request) => void requests.push(request.json()) });
+  await on.backUp();
+  expect(requests).toHaveLength(1);
+  expect(requests).not.toContainEqual(expect.objectContaining({ jsck: true }));
+});
+
 describe("a log restored from a backup", () => {
   it("is the same log under a new epoch, and positions after the backup are foreign to it", async () => {
     await using on = await harness();

@@ -38,24 +38,24 @@ export class BackupError extends Error {
 const chunkBytes = 128 * 1024;
 const api = "$JS.API.STREAM";
 
-/** How long NATS may be silent: it checks a whole stream before the first chunk. */
+/** How long NATS may be silent. */
 const silentMs = 60_000;
 
 /**
  * A snapshot of the log as NATS makes it, while it is written to: everything up to a moment. `take` gets the pieces in
- * order and may take its time. Damage that NATS finds is an error, unless it is not to look (`isChecked`).
+ * order and may take its time. NATS is not asked to check the messages (`jsck`): it would read the whole log first, and
+ * record nothing meanwhile. Ingest's own check finds damage (docs/operations.md#tapedecklogdamaged).
  * @throws BackupError
  */
 export async function backUpLog(
   nc: NatsConnection,
   take: (piece: Uint8Array) => Promise<void>,
   name = streamName,
-  { isChecked = true }: { readonly isChecked?: boolean } = {},
 ): Promise<Snapshot> {
   const inbox = newInbox(nc);
   const pieces = nc.subscribe(inbox, { timeout: silentMs });
   try {
-    const request = { deliver_subject: inbox, no_consumers: true, chunk_size: chunkBytes, jsck: isChecked };
+    const request = { deliver_subject: inbox, no_consumers: true, chunk_size: chunkBytes };
     const { config, state } = await ask<Snapshot>(nc, `${api}.SNAPSHOT.${name}`, JSON.stringify(request));
     for await (const piece of pieces) {
       if (piece.data.length === 0) {

@@ -52,7 +52,6 @@ async function backUpHere(data: string, take: Take, signal: AbortSignal): Promis
   const nats = stack.adopt(await dialNats(settings), (connection) => connection.close());
   signal.throwIfAborted();
   await auditHere(nats, { action: "log.backed-up", about: {} });
-  // NATS may check a long stream for a minute before it sends something.
   signal.addEventListener("abort", () => void nats.close());
   const snapshot = await backUpLog(nats, take);
   return { snapshot, tokens: backupOf(await (await openTokenStore(nats)).read()) };

@@ -109,8 +109,7 @@ async function makeRoom(nats: NatsConnection, replace: boolean, keepIn: string):
   }
   if (last_seq > 0) {
     await using backup = await newBackup(keepIn);
-    // Damage is no reason to keep nothing.
-    await backup.finish(await backUpLog(nats, backup.take, streamName, { isChecked: false }));
+    await backup.finish(await backUpLog(nats, backup.take));
   }
   await jsm.streams.delete(streamName);
   return { folder: last_seq > 0 ? keepIn : undefined, num_replicas: info.config.num_replicas };
