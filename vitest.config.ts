@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { appendFileSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { relative } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -9,7 +9,7 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 // service starts with half the work.
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL("node_modules/.cache/tapedeck", import.meta.url));
 
-/** Seconds that each file took when `node .ci/durations.mjs` last wrote them; files of under a second are left out. */
+/** Seconds that each file took when `node .ci/durations.mjs` last wrote them. A file that is not there begins first. */
 const durations: Readonly<Record<string, number>> = JSON.parse(
   readFileSync(new URL(".ci/durations.json", import.meta.url), "utf8"),
 );
@@ -17,7 +17,8 @@ const durations: Readonly<Record<string, number>> = JSON.parse(
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const root = fileURLToPath(new URL(".", import.meta.url));
-    const duration = ({ moduleId }: TestSpecification) => durations[relative(root, moduleId)] ?? 0;
+    const duration = ({ moduleId }: TestSpecification) =>
+      durations[relative(root, moduleId)] ?? Number.MAX_SAFE_INTEGER;
     return files.toSorted((one, other) => duration(other) - duration(one));
   }
 }
@@ -29,6 +30,9 @@ const cluster = ["test/cluster/cluster.test.ts"];
 const never = ["**/node_modules/**", "**/.tapedeck/**", "**/gen/**"];
 /** What `.ci/run` leaves out because nothing that it tests has changed. */
 const unchanged = (process.env.TAPEDECK_TEST_UNCHANGED ?? "").split(",").filter((glob) => glob !== "");
+
+/** A file that collects errors that no test caught: vitest's reports have none of them. */
+const uncaught = process.env.TAPEDECK_TEST_UNCAUGHT;
 
 /**
  * `npm test` runs the project "short", `npm run test:long` runs "long": what takes minutes, and `test/faults` (kills,
@@ -58,8 +62,10 @@ export default defineConfig(({ mode }) => {
       sequence: { sequencer: LongestFirst },
       // The NATS client may write to a socket that it has discarded (see service/discarded-sockets.ts): no other
       // uncaught error is ignored.
-      onUnhandledError: ({ message, stack = "" }) =>
-        !(message === "write after end" && stack.includes("node_transport")),
+      onUnhandledError({ message, stack = "" }) {
+        if (message === "write after end" && stack.includes("node_transport")) return false;
+        if (uncaught !== undefined) appendFileSync(uncaught, `${stack || message}\n`);
+      },
       projects: [
         {
           test: {
