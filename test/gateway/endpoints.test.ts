@@ -1,3 +1,5 @@
+import { mkdtemp } from "node:fs/promises";
+import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { fromBinary } from "@bufbuild/protobuf";
 import { BinaryReader, BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
@@ -8,7 +10,9 @@ import { readConfig } from "@tapedeck/gateway/config";
 import { scenario } from "@tapedeck/query/testing/scenario";
 import { sourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { Client as Postgres } from "pg";
+import { startCli } from "tapedeck/testing/cli";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { WebSocket } from "ws";
 import { type SkaffoldClient, skaffoldClient } from "../skaffold/client.ts";
 import { infoOf, skaffoldRefusal } from "../stack/error-info.ts";
@@ -32,6 +36,7 @@ beforeAll(async () => {
         { source: "alice/shop", grpc: "127.0.0.1:0", http: "127.0.0.1:0" },
         { source: "bob/shop/skaffold", grpc: "127.0.0.1:0" },
         { source: "erin/shop", grpc: "127.0.0.1:0", http: "127.0.0.1:0" },
+        { source: "frank/shop", http: "127.0.0.1:0" },
       ]),
       TAPEDECK_GATEWAY_ORIGINS: dashboard,
       TAPEDECK_GATEWAY_HOSTS: "team.example.com",
@@ -125,6 +130,24 @@ describe("an endpoint whose source has not been recorded yet", () => {
     },
   );
 
+  it("is reported by /readyz and doctor, in case its name is wrong", async () => {
+    const { warnings } = JSON.parse((await http("/readyz")).body).details;
+    const warning = (at: string, source: string) =>
+      expect.stringContaining(`the endpoint at ${at} serves ${source}, of which nothing has been recorded`);
+    expect(warnings).toEqual([
+      warning("127.0.0.1:0 and 127.0.0.1:0", "erin/shop"),
+      warning("127.0.0.1:0", "frank/shop"),
+    ]);
+    const folder = await mkdtemp(join(inject("serversFolder"), "doctor-"));
+    const env = { TAPEDECK_URL: `http://${addresses.http}`, TAPEDECK_DATA: folder, XDG_STATE_HOME: folder };
+    await using cli = startCli(["doctor", "--json"], { cwd: folder, env });
+    await cli.ended;
+    const { findings } = JSON.parse(cli.stdout()) as { findings: { state: string; what: string }[] };
+    expect(findings.filter(({ state }) => state === "warn").map(({ what }) => what)).toEqual(
+      expect.arrayContaining(warnings),
+    );
+  });
+
   it("has streams that wait, and give the first session from its start", async () => {
     const over = new AbortController();
     const stream = await fetch(`http://${addresses[overHttp]}/v1/events`, { signal: over.signal });
@@ -146,6 +169,28 @@ describe("an endpoint whose source has not been recorded yet", () => {
     expect(text.split("\n")[1]).toContain('"artifact":"erin"');
     const { headers } = await http("/v1/state", {}, "GET", overHttp);
     expect(headers["tapedeck-session"]).toBe("01erin");
+    expect((await http("/readyz")).body).not.toContain("erin/shop");
+  });
+
+  it("is not ready while only the log has its source, as where the tables are made anew", async () => {
+    const frank = "frank/shop http";
+    const script = scenario(sourceOf("frank"));
+    script.session("01frank").started();
+    const client = new Postgres(on.stack.database);
+    await client.connect();
+    try {
+      await client.query("begin; lock table tapedeck.events in share mode");
+      await on.write(script.events);
+      for (const path of ["/v1/state", "/v1/events"]) {
+        const answer = await http(path, {}, "GET", frank);
+        expect([answer.status, skaffoldRefusal(answer)]).toEqual([503, expect.objectContaining({ code: 14 })]);
+      }
+    } finally {
+      await client.end();
+    }
+    // Waits for the tables, which get there within a moment.
+    const { status, headers } = await http("/v1/state", {}, "GET", frank);
+    expect([status, headers["tapedeck-session"]]).toEqual([200, "01frank"]);
   });
 });
 

@@ -63,6 +63,16 @@ async function replaceLog(url: string): Promise<void> {
   }
 }
 
+it("warns at once of an endpoint whose source has not been recorded", async () => {
+  await using nats = await startTestNats();
+  const endpoints = [{ source: "alice/shpo", http: "127.0.0.1:0" }];
+  const { reported, lines } = launch({ TAPEDECK_NATS_URL: nats.url, TAPEDECK_ENDPOINTS: JSON.stringify(endpoints) });
+  await reported;
+  const found = () =>
+    lines.some(({ level, msg }) => level === 40 && msg.includes("serves alice/shpo, of which nothing"));
+  await until(found, { message: "the warning" });
+});
+
 it("listens while NATS is away, says so, and serves when it is there", async () => {
   await using nats = await startTestNats();
   await nats.stop();

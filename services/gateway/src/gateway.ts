@@ -17,6 +17,7 @@ import { Listeners } from "./listeners.ts";
 import { type LogLink, linkLog } from "./log-link.ts";
 import { gatewayMetrics } from "./metrics.ts";
 import { failureOf, openShards, readinessOfAll, serveShards } from "./shards/shards.ts";
+import { UnrecordedEndpoints } from "./unrecorded-endpoints.ts";
 
 /** A running gateway. Disposing it closes its listeners. */
 export type Gateway = AsyncDisposable & {
@@ -65,7 +66,12 @@ export async function startGateway(config: GatewayConfig, logger: Logger, times:
   const served = serveShards(shards, { config, logger, auditLog, signal: closing.signal, stack });
   const limited = limitedAuthenticator(people?.authenticate ?? own, limits.refusalsPerMinute);
   const authenticate = served.whileInPlace(limited);
-  const health = { readiness, warnings: () => shards.flatMap(({ warnings }) => warnings()) };
+  const endpoints = new UnrecordedEndpoints({ config, logs: shards.map(({ link: { reader } }) => reader) });
+  const warnings = async () => [
+    ...shards.flatMap((shard) => shard.warnings()),
+    ...(await endpoints.warnings().catch(() => [])), // readiness says that a log is away
+  ];
+  const health = { readiness, warnings };
   const listeners = stack.use(
     new Listeners({
       config,
@@ -83,6 +89,7 @@ export async function startGateway(config: GatewayConfig, logger: Logger, times:
   const addresses = await listeners.start();
 
   void reportHealth({ listeners, readiness, logger, signal: closing.signal });
+  void warnOfEndpoints({ endpoints, opened: shards.map(({ link }) => link.opened), warn });
   const failed = failureOf(shards, logger);
   await Promise.race([link.opened, failed, delay(startMs, closing.signal)]);
 
@@ -107,6 +114,18 @@ function signInOf(
   { times, ...more }: Pick<ProviderSignInOptions, "audit" | "logger"> & { readonly times: GatewayTimes },
 ): ProviderSignIn | undefined {
   return settings && providerSignIn({ settings, servicesKey, tokens, times: times.provider, ...more });
+}
+
+type WarnOfEndpoints = {
+  readonly endpoints: UnrecordedEndpoints;
+  readonly opened: readonly Promise<void>[];
+  readonly warn: (message: string) => void;
+};
+
+/** Once, when the logs are open. Later changes are in /readyz. */
+async function warnOfEndpoints({ endpoints, opened, warn }: WarnOfEndpoints): Promise<void> {
+  await Promise.all(opened);
+  for (const text of await endpoints.warnings().catch(() => [])) warn(text);
 }
 
 type ReportHealth = {

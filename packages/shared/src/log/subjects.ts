@@ -1,5 +1,5 @@
 import { kindNoun, ownChannel, textKinds } from "../events/kinds.ts";
-import { asciiName, nameOfAscii, type SourceName } from "../source.ts";
+import { asciiName, nameOfAscii, type SourceName, type SourceParts } from "../source.ts";
 import { withoutCovered } from "./subject-match.ts";
 
 /** The stream of the log, unless a setting names another one. */
@@ -80,6 +80,12 @@ export function eventSubjectsIn(message: string): (channel: string, kind: string
 /** Everything of a source; also the filter of the writer's expectation. */
 export function sourceFilter(source: SourceName): string {
   return `${sourceSubject(source)}.>`;
+}
+
+/** Everything of all sources with these parts in their names; undefined: any. */
+export function sourcesFilter(parts: { readonly [Part in keyof SourceParts]: string | undefined }): string {
+  const tokens = ["workspace", "developer", "project", "upstream"] as const;
+  return `${root}.${tokens.map((part) => asciiName(parts[part] ?? "*")).join(".")}.>`;
 }
 
 /** All events of one channel of a source. */

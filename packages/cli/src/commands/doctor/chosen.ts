@@ -2,6 +2,7 @@ import { commandToStart } from "@tapedeck/shared/installation";
 import { largestPage } from "@tapedeck/shared/largest-page";
 import { version } from "@tapedeck/shared/version";
 import { apiAt } from "../../api/api.ts";
+import { type HealthReport, readHealthReport } from "../../api/metrics.ts";
 import { setAsideLines } from "../../api/set-aside.ts";
 import { askAbout, type ServerInfo } from "../../context/about.ts";
 import { durationText } from "../../display/durations.ts";
@@ -35,6 +36,7 @@ export async function checkChosen(url: string | undefined): Promise<readonly Fin
       versionFinding(about.version),
       tokenFinding(about),
       clockFinding(Date.parse(about.time) - (startedAt + took / 2)),
+      ...warningFindings(await readHealthReport(at.http.base)),
       ...tablesFinding(await setAsideLines(apiAt(url))),
       ...(await sourceClockFindings(url)),
     ];
@@ -98,6 +100,11 @@ export function tokenFinding({ auth, token }: Pick<ServerInfo, "auth" | "token">
     `${who}; ${lacks}`,
     "no action needed unless you want to: an admin can create a token with both roles",
   );
+}
+
+/** What the server reports that stops nothing. Its failures are findings of other checks. */
+export function warningFindings({ warnings }: Pick<HealthReport, "warnings">): readonly Finding[] {
+  return warnings.map((text) => warn("server", text, "see docs/operations.md"));
 }
 
 /** No finding where the tables have everything, or where the server does not report what they lack. */

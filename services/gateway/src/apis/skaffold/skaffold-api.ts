@@ -17,7 +17,7 @@ import { UpstreamError } from "../upstream-error.ts";
 import { answerText, forwarded } from "./control-call.ts";
 import type { ControlMethod, StateMethod, StreamMethod } from "./methods.ts";
 import { dangerOf } from "./safety-guard.ts";
-import { streamScope, unrecordedSource } from "./unrecorded.ts";
+import { readOrEmpty, streamScope } from "./unrecorded.ts";
 
 /**
  * The operations that every transport offers for Skaffold's two APIs. Everything throws TapedeckError
@@ -52,13 +52,12 @@ export type SkaffoldApiDeps = ControlDeps & {
 export function skaffoldApi(deps: SkaffoldApiDeps): SkaffoldApi {
   return {
     async getState({ api }, context) {
-      try {
-        const { head, rows } = await readCollection(deps, "skaffold", api, context);
+      const read = async (requested: CallContext) => {
+        const { head, rows } = await readCollection(deps, "skaffold", api, requested);
         return { head, bytes: rows[0]?.bytes ?? new Uint8Array() };
-      } catch (error) {
-        if (unrecordedSource(error, context) === undefined) throw error;
-        return { head: { position: deps.positions.written(logStart) }, bytes: new Uint8Array() };
-      }
+      };
+      const empty = () => ({ head: { position: deps.positions.written(logStart) }, bytes: new Uint8Array() });
+      return readOrEmpty(deps, context, read, empty);
     },
 
     async events(method, context) {

@@ -5,7 +5,7 @@ import type { FastifyInstance } from "fastify";
 export type Operations = {
   readonly readiness: () => Promise<Readiness>;
   /** Problems that do not stop the service, for the details of /readyz. */
-  readonly warnings?: () => readonly string[];
+  readonly warnings?: () => Promise<readonly string[]>;
   readonly metrics: Registry;
   /** Callers need a token, so the reasons for a failed check stay in the service's log. */
   readonly needsToken?: boolean;
@@ -17,13 +17,12 @@ export type Operations = {
  */
 export function operationsRoutes(
   app: FastifyInstance,
-  { readiness, warnings = () => [], metrics, needsToken = false }: Operations,
+  { readiness, warnings = async () => [], metrics, needsToken = false }: Operations,
 ): void {
   const open = { config: { access: "everyone" } } as const;
   app.get("/healthz", open, async () => ({ status: "ok" }));
   app.get("/readyz", open, async (_request, reply) => {
-    const { ready, checks } = await readiness();
-    const known = warnings();
+    const [{ ready, checks }, known] = await Promise.all([readiness(), needsToken ? [] : warnings()]);
     const bare = needsToken ? Object.entries(checks).map(([name, is]) => [name, is === "ok" ? is : "away"]) : [];
     const reasons = { checks, ...(known.length > 0 && { details: { warnings: known } }) };
     return reply

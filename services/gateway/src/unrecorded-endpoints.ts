@@ -1,0 +1,46 @@
+import type { LogReader } from "@tapedeck/shared/log/log";
+import { logStart, mayHoldEvents } from "@tapedeck/shared/log/offset";
+import { sourcesFilter } from "@tapedeck/shared/log/subjects";
+import { namePart } from "@tapedeck/shared/source";
+import type { Endpoint, GatewayConfig } from "./config.ts";
+
+export type UnrecordedEndpointsOptions = {
+  readonly config: Pick<GatewayConfig, "endpoints" | "workspace" | "auth">;
+  /** The logs of all shards. @throws TapedeckError not_ready */
+  readonly logs: readonly (() => Pick<LogReader, "lastMatch">)[];
+};
+
+/** The endpoints whose source has not been recorded. Their clients wait, for ever if its name is mistyped. */
+export class UnrecordedEndpoints {
+  readonly #logs: UnrecordedEndpointsOptions["logs"];
+  /** With the subjects of its source. An endpoint that was found recorded once is not looked up again. */
+  readonly #pending: Map<Endpoint, string>;
+
+  constructor({ config, logs }: UnrecordedEndpointsOptions) {
+    this.#logs = logs;
+    this.#pending = new Map(config.endpoints.map((endpoint) => [endpoint, subjectsOf(endpoint, config)]));
+  }
+
+  /** One sentence for each. @throws TapedeckError not_ready while a log is away */
+  async warnings(): Promise<readonly string[]> {
+    await Promise.all([...this.#pending].map(([endpoint, subjects]) => this.#lookUp(endpoint, subjects)));
+    return [...this.#pending.keys()].map(({ source, grpc, http }) => {
+      const addresses = [grpc, http].flatMap((address) => address ?? []).join(" and ");
+      return `the endpoint at ${addresses} serves ${source}, of which nothing has been recorded: its clients wait for the first session, or the name is wrong`;
+    });
+  }
+
+  async #lookUp(endpoint: Endpoint, subjects: string): Promise<void> {
+    const lasts = await Promise.all(this.#logs.map((log) => log().lastMatch([subjects])));
+    if (lasts.some((last) => mayHoldEvents(logStart, last))) this.#pending.delete(endpoint);
+  }
+}
+
+/** A name without a workspace means a source of the caller's workspace, which a token names. */
+function subjectsOf({ source, open }: Endpoint, config: UnrecordedEndpointsOptions["config"]): string {
+  const parts = source.split("/").map(namePart);
+  const isOwn = config.auth === "none" || open !== undefined;
+  const own = isOwn ? namePart(config.workspace) : undefined;
+  const [workspace, developer, project, upstream] = parts.length === 4 ? parts : [own, ...parts];
+  return sourcesFilter({ workspace, developer, project, upstream });
+}
