@@ -80,7 +80,7 @@ export function vagrantCommand(recording: Recording, setup: VagrantSetup) {
         ]),
       ],
     };
-    session.observe("things", { $case: "resources", value });
+    session.observe("resources", { $case: "resources", value });
   };
 
   const cli_args = {

@@ -142,7 +142,7 @@ export function at({ source }: VagrantHost): Readonly<Record<string, string>> {
 /** Resolves when everything that existed at the session's start has been reported: what comes from now on is news. */
 async function described({ name, fake, events }: VagrantHost): Promise<void> {
   const isDescribed = async () =>
-    (await events()).some(({ event }) => event.kind === "inventory.described" && event.channel === "things");
+    (await events()).some(({ event }) => event.kind === "inventory.described" && event.channel === "resources");
   await until(isDescribed, { message: `${name} to be described` });
   await until(() => fake.calls("_ListJobs").made > 0, { message: `a first look at the jobs of ${name}` });
 }

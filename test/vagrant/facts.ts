@@ -25,7 +25,7 @@ export function expectFacts(events: readonly Event[], recording: RecordedUpstrea
     ["command.finished", 1],
   ]);
   expectDetails(jobs, jobsIn(recording).up.id);
-  expectResources(reportedOf(events, "things"));
+  expectResources(reportedOf(events, "resources"));
   const targets = statesOfTargets(events);
   expect(targets.map(([first]) => first?.state)).toEqual(["UNKNOWN", "UNKNOWN"]);
   // Changes observed after the command's end belong to no running job.
@@ -54,7 +54,7 @@ export function expectLastingFacts(events: readonly Event[], recording: Recorded
   }
   expect(new Set(jobs.map(({ subject }) => subject)).size).toBe(2);
   expectDetails(jobs, jobsIn(recording).up.id);
-  expectResources(reportedOf(events, "things"));
+  expectResources(reportedOf(events, "resources"));
   const own = reportedOf(events, "tapedeck");
   expect(own.filter(({ kind }) => kind === "session.started")).toHaveLength(1);
   expect(own.filter(({ kind }) => ["session.ended", "session.lost", "upstream.unreadable"].includes(kind))).toEqual([]);

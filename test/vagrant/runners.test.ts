@@ -112,7 +112,7 @@ it("GetRunner answers as the server for runners that come and leave", async () =
     { id: leaving.id, gone: true },
     { id: staying.id, gone: false },
   ]);
-  const reported = (await on.eventsOf("things")).filter(({ kind }) => kind.startsWith("runner."));
+  const reported = (await on.eventsOf("resources")).filter(({ kind }) => kind.startsWith("runner."));
   expect(reported.map(({ kind, subject }) => [kind, subject])).toEqual([
     ["runner.added", leaving.id],
     ["runner.added", staying.id],

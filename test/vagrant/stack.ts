@@ -24,7 +24,7 @@ export type VagrantStack = AsyncDisposable & {
   /** Ends all services, and restarts them on their data; `meanwhile` runs in between. */
   readonly restart: (meanwhile?: () => Promise<void>) => Promise<void>;
   /** Events of a channel, in order. */
-  readonly eventsOf: (channel: "jobs" | "things" | "tapedeck") => Promise<readonly Event[]>;
+  readonly eventsOf: (channel: "jobs" | "resources" | "tapedeck") => Promise<readonly Event[]>;
   /** Waits for an event of this kind and subject. */
   readonly waitForEvent: (kind: string, subject?: string) => Promise<Event>;
   /** Waits until the API returns the job in this state; resolves with it. */
@@ -56,7 +56,7 @@ export async function startVagrantStack(
   const events = async () => (await services.stack.events()).map(({ event }) => event);
   // What comes from now on is news.
   await until(
-    async () => (await events()).some(({ kind, channel }) => kind === "inventory.described" && channel === "things"),
+    async () => (await events()).some(({ kind, channel }) => kind === "inventory.described" && channel === "resources"),
     {
       message: "what is there to be described",
     },

@@ -11,7 +11,7 @@ it("gives everyone who reads the longest turn", async () => {
     return Number(found?.[1]);
   };
   holdLoop(300);
-  await until(async () => (await read("max")) > 0.29, { message: "the hold to be told" });
+  await until(async () => (await read("max")) > 0.29, { message: "the hold to be reported" });
   expect(await read("max")).toBeGreaterThan(0.29);
   expect(await read("mean")).toBeLessThan(await read("max"));
   expect(await read("min")).toBeLessThan(await read("mean"));
@@ -20,7 +20,7 @@ it("gives everyone who reads the longest turn", async () => {
 it("forgets a turn after two windows", async () => {
   using delays = new RecentDelays(200);
   holdLoop(300);
-  await until(() => delays.recorded.max > 290_000_000, { message: "the hold to be told" });
+  await until(() => delays.recorded.max > 290_000_000, { message: "the hold to be reported" });
   await until(() => delays.recorded.count > 0 && delays.recorded.max < 290_000_000, { message: "a span without it" });
 });
 

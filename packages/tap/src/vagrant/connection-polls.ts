@@ -65,7 +65,7 @@ export class ConnectionPolls {
       follower: this.#follower,
       signal: connection.signal,
     });
-    const emitResources = resultsAsFrames(emit, "things");
+    const emitResources = resultsAsFrames(emit, "resources");
     this.#resources = new ResourcePoll({ connection, known, timeoutMs, emit: emitResources, jobs: this.#jobs });
   }
 

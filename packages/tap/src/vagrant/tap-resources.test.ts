@@ -96,7 +96,7 @@ describe("the first observation of resources", () => {
     await using it = await withShop({ lie });
     await using tapped = listen(it.fake.address);
     await when("it", () => tapped.resources().length > 0);
-    expect(tapped.failures("things")[0]).toMatchObject({ code: 13, message: "box: no such table" });
+    expect(tapped.failures("resources")[0]).toMatchObject({ code: 13, message: "box: no such table" });
     expect(kindsOf(tapped)[0]).toEqual(all.filter((kind) => kind !== "box"));
     fails = false;
     await when("the boxes", () => kindsOf(tapped).some((kinds) => kinds.includes("box")));
@@ -111,7 +111,7 @@ describe("the first observation of resources", () => {
     await using tapped = listen(it.fake.address);
     await when("a first look", () => tapped.resources().length > 0);
     expect(kindsOf(tapped)[0]).not.toContain("runner");
-    expect(tapped.failures("things")[0]).toMatchObject({ message: "runner: database is locked" });
+    expect(tapped.failures("resources")[0]).toMatchObject({ message: "runner: database is locked" });
     fails = false;
     await when("the runners", () => idsOf(tapped, "runner").length > 0);
     expect(idsOf(tapped, "runner")).toEqual([[it.shop.runner]]);
@@ -200,7 +200,7 @@ describe("later observations of resources", () => {
     await using tapped = listen(it.fake.address);
     await when("the first", () => tapped.resources().length > 0);
     expect(idsOf(tapped, "target")).toEqual([[other]]);
-    expect(tapped.failures("things")).toEqual([]);
+    expect(tapped.failures("resources")).toEqual([]);
   });
 
   it("are none where one resource can't be got, or is too slow", async () => {
@@ -208,7 +208,7 @@ describe("later observations of resources", () => {
     await using it = await withShop({ lie: ({ rpc }) => (rpc === "GetTarget" ? answers.shift() : undefined) });
     it.shop.target({ name: "web1" });
     await using tapped = listen(it.fake.address, { timeout: "2000" });
-    const failures = () => tapped.failures("things").map(({ message }) => message);
+    const failures = () => tapped.failures("resources").map(({ message }) => message);
     await when("a failure", () => failures().includes("target: unknown type"));
     await when("targets", () => observationsAt(tapped, "target").length === 1);
     const release = it.fake.hold("GetTarget");

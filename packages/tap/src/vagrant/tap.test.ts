@@ -57,7 +57,7 @@ describe("a connection", () => {
     await using tapped = listen(fake.address);
     await when("observations", () => tapped.resources().length > 0 && tapped.openings(id).length === 1);
     const [dialled, identified, described, first] = tapped.items.map(({ what }) => what);
-    expect(dialled).toEqual({ $case: "dialled", value: { address: fake.address, channels: ["jobs", "things"] } });
+    expect(dialled).toEqual({ $case: "dialled", value: { address: fake.address, channels: ["jobs", "resources"] } });
     expect(identified).toEqual({ $case: "identified", value: { identity: fake.address, version: "2.3.7" } });
     expect(described).toMatchObject({ $case: "described", value: { channel: "version" } });
     const state = described?.$case === "described" ? described.value.state : none;
@@ -114,7 +114,7 @@ describe("a connection", () => {
     await using tapped = listen(fake.address);
     await when("another connection", () => tapped.resources().length === 1);
     expect(tapped.all("closed")).toEqual([{ reason: "UNAVAILABLE: going", process_ended: false }]);
-    expect(tapped.failures("things")).toEqual([]);
+    expect(tapped.failures("resources")).toEqual([]);
   });
 
   it("takes what streams still give when the server says goodbye", async () => {

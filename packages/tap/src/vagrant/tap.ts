@@ -34,7 +34,7 @@ function run({ address, emit, signal, settings = {} }: TapOptions): RunningTap {
     address,
     emit,
     signal,
-    channels: ["jobs", "things"],
+    channels: ["jobs", "resources"],
     timeoutMs,
     delays: dialDelays,
     now: monotonicTimes(wallClock()),

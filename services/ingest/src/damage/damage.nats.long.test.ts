@@ -180,7 +180,7 @@ it("the log is read again and again while ingest runs: what is lost meanwhile is
   await (await jetstreamManager(logReader.nats)).streams.deleteMessage("TAPEDECK", 100);
   const isTold = async () =>
     (await ingest.ready()).details?.warnings?.[0]?.startsWith("the log has lost 1 recorded event,");
-  await until(isTold, { message: "the loss to be told" });
+  await until(isTold, { message: "the loss to be reported" });
   expect(await ingest.checked(301)).toHaveLength(1);
 });
 

@@ -51,7 +51,7 @@ test("a log that is deleted is an error in ingest's log, reported once, and inge
 
   await (await jetstreamManager(logReader.nats)).streams.delete("TAPEDECK");
   await fake.playUntil({ v1: 10 });
-  await until(() => error.mock.calls.length > 0, { message: "the error to be told" });
+  await until(() => error.mock.calls.length > 0, { message: "the error to be reported" });
   expect(error.mock.calls).toEqual([
     [{ err: expect.objectContaining({ message: deleted }) }, expect.stringContaining("nothing gets into the log")],
   ]);

@@ -188,7 +188,7 @@ const originals: Readonly<Record<string, fc.Arbitrary<{ type: string; bytes: Buf
     complete_time: anyTime,
     expire_time: anyTime,
   }),
-  things: fc.oneof(
+  resources: fc.oneof(
     original("hashicorp.vagrant.Target", Target, { ...resourceFields, state: int32, project: ref }),
     original("hashicorp.vagrant.Project", Project, resourceFields),
     original("hashicorp.vagrant.Basis", Basis, resourceFields),
@@ -199,7 +199,7 @@ const originals: Readonly<Record<string, fc.Arbitrary<{ type: string; bytes: Buf
     }),
   ),
 };
-const channels = { skaffold: ["v1", "v2", "logs"], rkt: ["pods", "images"], vagrant: ["jobs", "things"] } as const;
+const channels = { skaffold: ["v1", "v2", "logs"], rkt: ["pods", "images"], vagrant: ["jobs", "resources"] } as const;
 
 const details = oneOf({
   session_detail: { labels: texts, upstream_version: hostileText, reason: hostileText },

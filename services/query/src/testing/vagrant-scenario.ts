@@ -160,7 +160,7 @@ export function vagrantSession(session: string, { add }: Pick<Scenario, "add">) 
         });
         return original("tapedeck.v1.Resources", Resources.encode(message).finish());
       };
-      describeInParts(frame, "things", { parts, entries: all.length, originalOf, between });
+      describeInParts(frame, "resources", { parts, entries: all.length, originalOf, between });
     },
     /** The resource existed before the first observation: only the next description reports it. */
     there<Kind extends ResourceKind>(kind: Kind, id: string, message: DeepPartial<MessageOf<Kind>>) {
@@ -178,7 +178,7 @@ export function vagrantSession(session: string, { add }: Pick<Scenario, "add">) 
       resources.set(`${kind}/${id}`, { kind, id, bytes });
       const detail = { $case: "thing" as const, value: { kind, id } };
       frame(
-        "things",
+        "resources",
         original(resourceMessages[kind].type, bytes),
         [{ kind: `${kind}.${verb}`, subject: id, detail }],
         when,
@@ -187,7 +187,7 @@ export function vagrantSession(session: string, { add }: Pick<Scenario, "add">) 
     removed(kind: ResourceKind, id: string, when: When = {}) {
       resources.delete(`${kind}/${id}`);
       const detail = { $case: "thing" as const, value: { kind, id } };
-      frame("things", undefined, [{ kind: `${kind}.removed`, subject: id, detail }], when);
+      frame("resources", undefined, [{ kind: `${kind}.removed`, subject: id, detail }], when);
     },
   };
 }

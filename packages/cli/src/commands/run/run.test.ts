@@ -64,7 +64,7 @@ describe("tapedeck run", () => {
     const { cwd, env, waiting } = project();
     const cli = startCli(["run", "--url", recorder.url, "--", "skaffold", "dev"], { cwd, env });
     // Said while the command runs.
-    await until(() => cli.stderr().includes("\n"), { message: "the refusal to be told" });
+    await until(() => cli.stderr().includes("\n"), { message: "the refusal to be reported" });
     await until(() => reported(cli.stdout()).length > 0, { message: "the command to run" });
     process.kill(cli.child.pid ?? 0, "SIGINT");
     expect(await cli.ended).toBe(0);

@@ -13,11 +13,11 @@ export const when = (message: string, condition: () => unknown) => until(() => B
 /** Runs the tap of Vagrant and collects what it emits. Disposing makes it leave. */
 export function listen(address: string, settings: NonNullable<TapOptions["settings"]> = {}) {
   const running = startTap(tap, { address, settings });
-  const observations = (channel: "jobs" | "things") =>
+  const observations = (channel: "jobs" | "resources") =>
     running
       .all("frame")
       .flatMap((frame) => (frame.channel === channel ? (Observation.decode(frame.bytes).result ?? []) : []));
-  const results = <C extends PollResult["$case"]>(channel: "jobs" | "things", name: C) =>
+  const results = <C extends PollResult["$case"]>(channel: "jobs" | "resources", name: C) =>
     observations(channel).flatMap((each): ResultValue<C>[] =>
       each.$case === name ? [each.value as ResultValue<C>] : [],
     );
@@ -27,8 +27,8 @@ export function listen(address: string, settings: NonNullable<TapOptions["settin
     observations,
     lists: () => results("jobs", "all"),
     ones: () => results("jobs", "one"),
-    failures: (channel: "jobs" | "things") => results(channel, "failed"),
-    resources: () => results("things", "resources"),
+    failures: (channel: "jobs" | "resources") => results(channel, "failed"),
+    resources: () => results("resources", "resources"),
     streamed,
     ends: (id: string) => results("jobs", "stream_ended").filter(({ job }) => job === id),
     terminals: (id: string) =>

@@ -159,7 +159,7 @@ test("a push ends when its token is revoked, on both sides", async () => {
   await until(() => pushing.reported.length === 1, { message: "the push to go" });
   revocation.abort(new TapedeckError("unauthenticated", "this token was revoked"));
   expect(await pushing.failure()).toMatchObject({ code: status.UNAUTHENTICATED, details: "this token was revoked" });
-  await until(() => pushes[0]?.isOver, { message: "ingest to be told" });
+  await until(() => pushes[0]?.isOver, { message: "ingest to be reported" });
 });
 
 test("ingest's own words come to the tap, and its death is reported as one that mends", async () => {

@@ -7,14 +7,14 @@ import { ResourcesWatcher } from "./resources/resources-watcher.ts";
 
 /** A Vagrant server streams only the jobs that a client asks for: its other jobs and its resources are polled. */
 export const observing: Observing = {
-  channels: ["jobs", "things"],
+  channels: ["jobs", "resources"],
   mask,
   maskInThread: maskEntriesInThread("vagrant", mask),
   maskAfter,
   watch(options) {
     const jobs = new JobsWatcher(options);
     const resources = new ResourcesWatcher(options, (project) => jobs.runningCommand(project));
-    const watcherOf = (channel: string) => (channel === "things" ? resources : jobs);
+    const watcherOf = (channel: string) => (channel === "resources" ? resources : jobs);
     return {
       resume: (event) => watcherOf(event.channel).resume(event),
       connected() {

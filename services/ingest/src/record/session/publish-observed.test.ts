@@ -63,7 +63,7 @@ test("reports every answer, also what is not recorded, with what came before it"
   await on.push(250, described("names=x"));
   await on.push(300, frame("a", "3 three"));
   await on.push(600, described("names=x"));
-  await until(() => on.reported.length === 2, { message: "both answers to be told" });
+  await until(() => on.reported.length === 2, { message: "both answers to be reported" });
   const [first, second] = on.reported.map(({ observed }) => observed);
   const session = on.log.recorded().at(-1)?.event.session;
   expect(first).toMatchObject({ source, session, channel: "a", observed_at: timestampOfMs(250) });
@@ -83,7 +83,7 @@ test("reports it when all before it is in the log, and keeps nothing waiting for
   await on.push(310, frame("a", "2 two"));
   expect(on.reported).toEqual([]);
   blocked.resolve();
-  await until(() => on.reported.length === 1, { message: "the answer to be told" });
+  await until(() => on.reported.length === 1, { message: "the answer to be reported" });
   const { observed, inLog } = on.reported[0] ?? { observed: undefined, inLog: 0 };
   expect(observed?.ordinals).toMatchObject({ a: 1n });
   const before = on.log.stored.findIndex(({ written }) => written.cursor.ordinals.a === 1);
@@ -99,7 +99,7 @@ test("reports nothing of an answer that overtook frames which are held back", as
   await on.push(320, described("names=x"));
   await on.recording.advance(timestampOfMs(600));
   await on.push(700, described("names=y"));
-  await until(() => on.reported.length === 1, { message: "the second answer to be told" });
+  await until(() => on.reported.length === 1, { message: "the second answer to be reported" });
   expect(on.reported[0]?.observed.state.toString()).toBe("names=y");
 });
 

@@ -51,7 +51,7 @@ export const recordedComments: Readonly<Record<string, RelationComment>> = {
       position: "Position of the event in the log. tapedeck.position_text writes it as the API takes it.",
       recorded_at: "When the log stored it, by the log's clock.",
       id: "Id of the event: session (or source), channel and ordinal.",
-      channel: "Stream of the session that it came on: v1, v2, logs; jobs, things; pods, images; tapedeck.",
+      channel: "Stream of the session that it came on: v1, v2, logs; jobs, resources; pods, images; tapedeck.",
       ordinal: "Number of the event in its session and channel, from 1, without holes.",
       frame_ordinal: "Number of the upstream's message in its session and channel that it was made from.",
       part: "Number of the event among those made from the same message, from 0.",

@@ -55,7 +55,7 @@ function devLoop(state: SkaffoldState, event: DevLoopEvent): SkaffoldState {
   const { v1 } = state;
   switch (event.status) {
     case "In Progress":
-      return takeHints({ ...state, v1: { ...v1, loopsTold: true, loop: v1.loop + 1, current: freshV1.current } });
+      return takeHints({ ...state, v1: { ...v1, reportsLoops: true, loop: v1.loop + 1, current: freshV1.current } });
     case "Failed":
       return { ...state, v1: loopFailed(v1, event.err?.errCode ?? StatusCode.OK) };
     default:
@@ -160,7 +160,7 @@ const phases = { built: "build", tested: "test", deployed: "deploy" } as const;
 
 /** The first event of a phase means that the phase has begun. */
 function phaseOf(v1: V1Facts, phase: Phase, event: { readonly status: string }): V1Facts {
-  const looped = v1.loopsTold ? v1 : withInferredLoop(v1, phase, event);
+  const looped = v1.reportsLoops ? v1 : withInferredLoop(v1, phase, event);
   if (looped.current[phase]) return looped;
   return resetForLoop({ ...looped, current: { ...looped.current, [phase]: true } }, phases[phase], looped.loop);
 }

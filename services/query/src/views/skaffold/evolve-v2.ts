@@ -52,7 +52,7 @@ function task(state: SkaffoldState, { task, status }: TaskEvent): SkaffoldState 
   const { v2 } = state;
   if (task === "DevLoop") {
     const loop = v2.loop + 1;
-    return { ...state, v2: { ...v2, ...freshV2, loop, loopsTold: true, loopJustStarted: true } };
+    return { ...state, v2: { ...v2, ...freshV2, loop, reportsLoops: true, loopJustStarted: true } };
   }
   const phase = ownValue(phases, task);
   return phase ? hintReset(state, v2.runner, v2.loop, phase) : state;

@@ -29,7 +29,8 @@ export function hintReset(state: SkaffoldState, runner: number, loop: number, ph
   const { v1, hints } = state;
   if (loop < 2 || runner < v1.runner) return state;
   // Loops that v1 does not report are inferred, and v2 numbers them differently.
-  if (runner === v1.runner && v1.loopsTold && loop <= v1.loop) return { ...state, v1: resetForLoop(v1, phase, loop) };
+  if (runner === v1.runner && v1.reportsLoops && loop <= v1.loop)
+    return { ...state, v1: resetForLoop(v1, phase, loop) };
   return { ...state, hints: { ...hints, resets: [...hints.resets, { runner, loop, phase }] } };
 }
 

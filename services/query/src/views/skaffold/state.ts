@@ -46,7 +46,7 @@ export type V1Facts = {
   /** The number of dev loops of this runner. */
   readonly loop: number;
   /** Whether loops are reported at all. Skaffold before 1.8 and one-shot commands do not report them. */
-  readonly loopsTold: boolean;
+  readonly reportsLoops: boolean;
   readonly writes: number;
   readonly current: LoopFacts;
   /** The highest loop that has reset its state to build. */
@@ -91,7 +91,7 @@ export type V2Facts = {
   /** Whether the last event was the start of a dev loop, which is followed by a repeated metaEvent. */
   readonly loopJustStarted: boolean;
   /** Whether any loop of any runner was reported. */
-  readonly loopsTold: boolean;
+  readonly reportsLoops: boolean;
   readonly writes: number;
   readonly flags: Flags;
   readonly metadata: Base64 | null;
@@ -147,7 +147,7 @@ const noLoop: LoopFacts = {
 /** v1 at the start of a runner. */
 export const freshV1 = {
   loop: 0,
-  loopsTold: false,
+  reportsLoops: false,
   current: noLoop,
   resetForBuild: 0,
   artifacts: {},
@@ -194,7 +194,7 @@ export const initialState: SkaffoldState = {
     loop: 0,
     runId: "",
     loopJustStarted: false,
-    loopsTold: false,
+    reportsLoops: false,
     writes: 0,
     flags: unknownFlags,
     metadata: null,

@@ -12,7 +12,7 @@ export function toV1Message(state: SkaffoldState): State {
   const { v1, broken } = state;
   if (broken.v1) return State.decode(fromBase64(broken.v1));
   if (v1.runner === 0 && v1.writes === 0) return State.create();
-  const flags = flagsFor(v1.flags, v1.loopsTold);
+  const flags = flagsFor(v1.flags, v1.reportsLoops);
   // Skaffold 1.9 added codes together with metadata.
   const hasCodes = v1.runner === 0 || v1.metadata !== null;
   const code = (written: Written<number> | null) => (hasCodes ? codeOf(written) : StatusCode.OK);

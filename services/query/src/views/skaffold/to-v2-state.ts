@@ -13,7 +13,7 @@ const statusCode = StatusCode.OK;
 export function toV2Message({ v2, broken }: SkaffoldState): State {
   if (broken.v2) return State.decode(fromBase64(broken.v2));
   if (v2.runner === 0 && v2.writes === 0) return State.create();
-  const flags = flagsFor(v2.flags, v2.loopsTold);
+  const flags = flagsFor(v2.flags, v2.reportsLoops);
   const metadata = v2.metadata === null ? undefined : Metadata.decode(fromBase64(v2.metadata));
   const phase = (member: string, status: string | null) =>
     v2.described?.lacks.includes(member) ? undefined : { status: status ?? notStarted, statusCode };

@@ -29,7 +29,7 @@ function ids(collection: string, state: VagrantState): string[] {
 
 /** An event that no watcher would give so. */
 function odd(fields: Fields & { readonly kind: string }): Event {
-  return scenario(vagrantShop).add({ session: "S", channel: "things", ...fields });
+  return scenario(vagrantShop).add({ session: "S", channel: "resources", ...fields });
 }
 
 function describedAs(message: DeepPartial<Resources>, part = 0, parts = 1): Event {

@@ -22,7 +22,7 @@ import type { VagrantState } from "./state.ts";
  */
 export function evolve(state: VagrantState, event: Event): VagrantState {
   switch (event.channel) {
-    case "things": {
+    case "resources": {
       const resources = evolveResources(state.resources, event);
       return resources === state.resources ? state : { ...state, resources };
     }

@@ -11,7 +11,7 @@ import { tables } from "./tables.ts";
 export const vagrant = fold<VagrantState>({
   version: foldVersion,
   initial: initialState,
-  channels: ["things"],
+  channels: ["resources"],
   evolve,
   collections: {
     targets: itemsOf("target"),

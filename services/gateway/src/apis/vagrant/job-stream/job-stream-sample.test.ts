@@ -39,7 +39,9 @@ describe("a real server's stream comes back byte for byte:", () => {
     const { bytes, end } = await openJob(on, id);
     const coming = steps.filter(({ isPast }) => !isPast);
     for (const [index, { events }] of coming.entries()) {
-      await until(() => bytes.length === messages.length - coming.length + index, { message: "what was told so far" });
+      await until(() => bytes.length === messages.length - coming.length + index, {
+        message: "what was reported so far",
+      });
       await on.addTogether(...events);
     }
     expect(await end).toBe("OK");

@@ -69,7 +69,7 @@ export class JobsMemory {
   *describe(at: Timestamp): Generator<FrameOutcome | YieldPoint, void> {
     const entries: { readonly job: KnownJobs_Job; readonly bytes: number }[] = [];
     for (const { id, reported, output } of this.#byId.values()) {
-      const times = { state: reported.state, told: { ...reported.times } };
+      const times = { state: reported.state, event_counts: { ...reported.times } };
       const job = KnownJobs_Job.create({ job: id, ...times, ...(output?.memory() ?? final) });
       entries.push({ job, bytes: KnownJobs_Job.encode(job).finish().length });
       yield yieldPoint;
@@ -100,7 +100,7 @@ export class JobsMemory {
 
   #restore({ original, observed_at }: Event): void {
     const { jobs } = KnownJobs.decode(original?.bytes ?? none);
-    for (const { job, state, told: times, ...memory } of jobs) {
+    for (const { job, state, event_counts: times, ...memory } of jobs) {
       const output = memory.output_final ? undefined : new JobOutput(job, this.#options, memory);
       if (isFinished({ state }) && observed_at !== undefined) output?.finished(observed_at);
       this.#byId.set(job, { id: job, reported: { state, times }, output });

@@ -30,7 +30,7 @@ function observingAt(fake: FakeVagrant): () => readonly ObservationOutcome[] {
       return { kind, same: false, entries, missing: [] };
     });
     return outcomesOf(
-      watcher.observe("things", { result: { $case: "resources", value: { kinds } } }, timestampOfMs(ms)),
+      watcher.observe("resources", { result: { $case: "resources", value: { kinds } } }, timestampOfMs(ms)),
     );
   };
 }

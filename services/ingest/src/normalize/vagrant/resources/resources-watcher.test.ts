@@ -321,8 +321,8 @@ describe("bytes that can't be read", () => {
   it("is no kind that is not known", () => {
     const harness = playResources();
     const observation = { $case: "resources", value: Resources.fromPartial({ kinds: [{ kind: "gadget" }] }) } as const;
-    expect([...harness.watcher.observe("things", { result: observation }, { seconds: 1n, nanos: 0 })]).toEqual([]);
-    expect([...harness.watcher.observe("things", { result: undefined }, { seconds: 2n, nanos: 0 })]).toEqual([]);
+    expect([...harness.watcher.observe("resources", { result: observation }, { seconds: 1n, nanos: 0 })]).toEqual([]);
+    expect([...harness.watcher.observe("resources", { result: undefined }, { seconds: 2n, nanos: 0 })]).toEqual([]);
   });
 });
 

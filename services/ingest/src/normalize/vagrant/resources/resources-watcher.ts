@@ -35,7 +35,7 @@ type KindInventory = {
 };
 
 /**
- * Observes the resources, on the channel "things": recorded logs and older taps have that name. A whole list of a kind is
+ * Observes the resources, on the channel "resources": recorded logs and older taps have that name. A whole list of a kind is
  * believed: a resource that it lacks is gone, and one that is new or differs is recorded.
  */
 export class ResourcesWatcher implements Watcher<Observed> {

@@ -102,7 +102,7 @@ export function playResources({
   const watcher = new ResourcesWatcher(options, runningCommand, { describeAfter });
   const record: ObservationOutcome[] = [];
   const observation = (at: number, seen: Observation["result"]) => {
-    const news = outcomesOf(watcher.observe("things", { result: seen }, timestampOfMs(at)));
+    const news = outcomesOf(watcher.observe("resources", { result: seen }, timestampOfMs(at)));
     record.push(...news);
     return comparedResources(news);
   };
@@ -173,7 +173,7 @@ export function eventsOf(record: readonly ObservationOutcome[]): Event[] {
     Event.decode(
       Event.encode(
         Event.fromPartial({
-          channel: "things",
+          channel: "resources",
           ordinal: BigInt(index + 1),
           kind: fact.kind,
           subject: fact.subject ?? "",
