@@ -21,10 +21,6 @@ import { skaffoldServices } from "./transports/grpc/skaffold-service.ts";
 import { tapedeckServices } from "./transports/grpc/tapedeck-service.ts";
 import { vagrantServices } from "./transports/grpc/vagrant-service.ts";
 import { callerOf as httpCaller } from "./transports/http/authentication.ts";
-import { builtDocs, readDocs } from "./transports/http/docs/docs-files.ts";
-import { docsRoutes } from "./transports/http/docs/docs-routes.ts";
-import { builtPage, readPage } from "./transports/http/page/page-files.ts";
-import { pageRoutes } from "./transports/http/page/page-routes.ts";
 import { aboutRoute } from "./transports/http/routes/about-route.ts";
 import { apiRoutes } from "./transports/http/routes/api-routes.ts";
 import { auditRoutes } from "./transports/http/routes/audit-routes.ts";
@@ -37,6 +33,8 @@ import { skaffoldRoutes } from "./transports/http/routes/skaffold-routes.ts";
 import { tokenRoutes } from "./transports/http/routes/token-routes.ts";
 import { httpServer, listenHttp } from "./transports/http/server.ts";
 import { shownBy } from "./transports/http/sign-in-cookie.ts";
+import { docsRoutes } from "./transports/http/static/docs-routes.ts";
+import { pageRoutes } from "./transports/http/static/page-routes.ts";
 
 export type ListenersOptions = {
   readonly config: GatewayConfig;
@@ -158,8 +156,8 @@ export class Listeners implements AsyncDisposable {
       });
       signInRoutes(app, { needsToken, authenticate, seal: this.#seal, isTls, watch });
       operationsRoutes(app, { ...health, metrics: registry, needsToken });
-      pageRoutes(app, readPage(builtPage()));
-      docsRoutes(app, readDocs(builtDocs()));
+      pageRoutes(app);
+      docsRoutes(app);
     }
     const address = await listenHttp(app, at);
     this.#stack.defer(() => app.close());

@@ -3,7 +3,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fastify from "fastify";
 import { expect, it } from "vitest";
-import { readPage } from "./page-files.ts";
 import { pageRoutes } from "./page-routes.ts";
 
 function built(): string {
@@ -17,7 +16,7 @@ function built(): string {
 
 async function serving(folder: string) {
   const app = fastify({ exposeHeadRoutes: false });
-  pageRoutes(app, readPage(folder));
+  pageRoutes(app, folder);
   const get = (url: string, headers: Record<string, string> = { accept: "text/html" }) => app.inject({ url, headers });
   return { get };
 }

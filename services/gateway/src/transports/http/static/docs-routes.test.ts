@@ -1,10 +1,9 @@
 import { createHash } from "node:crypto";
-import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fastify from "fastify";
 import { expect, it } from "vitest";
-import { readDocs } from "./docs-files.ts";
 import { docsRoutes } from "./docs-routes.ts";
 
 function built(): string {
@@ -14,13 +13,14 @@ function built(): string {
   writeFileSync(join(folder, "team.html"), "team");
   writeFileSync(join(folder, "decisions", "index.html"), "decisions");
   writeFileSync(join(folder, "assets", "app.abc.js"), "export {}");
+  writeFileSync(join(folder, "assets", "flow.abc.svg"), "<svg/>");
   writeFileSync(join(folder, "notes.secret"), "no page");
   return folder;
 }
 
 function serving(folder: string) {
   const app = fastify({ exposeHeadRoutes: false });
-  docsRoutes(app, readDocs(folder));
+  docsRoutes(app, folder);
   return (url: string, headers: Record<string, string> = {}) => app.inject({ url, headers });
 }
 
@@ -28,10 +28,15 @@ it.each([
   ["/docs/team.html", "team", "text/html; charset=utf-8", "no-cache"],
   ["/docs/decisions/", "decisions", "text/html; charset=utf-8", "no-cache"],
   ["/docs/assets/app.abc.js", "export {}", "text/javascript; charset=utf-8", "public, max-age=31536000, immutable"],
+  ["/docs/assets/flow.abc.svg", "<svg/>", "image/svg+xml", "public, max-age=31536000, immutable"],
 ])("%s is a file of the manual", async (url, text, type, caching) => {
   const { statusCode, headers, body } = await serving(built())(url);
   expect([statusCode, body, headers["content-type"]]).toEqual([200, text, type]);
-  expect(headers["cache-control"]).toBe(caching);
+  expect(headers).toMatchObject({
+    "cache-control": caching,
+    "referrer-policy": "same-origin",
+    "x-content-type-options": "nosniff",
+  });
 });
 
 it("leads /docs to the first page, which runs its own scripts alone", async () => {
@@ -41,6 +46,13 @@ it("leads /docs to the first page, which runs its own scripts alone", async () =
   const policy = `${(await get("/docs/")).headers["content-security-policy"]}`;
   const hash = createHash("sha256").update("x()").digest("base64");
   expect(policy).toContain(`default-src 'none'; script-src 'self' 'sha256-${hash}';`);
+});
+
+it("reads the manual once, at its start", async () => {
+  const folder = built();
+  const get = serving(folder);
+  rmSync(folder, { recursive: true });
+  expect((await get("/docs/team.html")).body).toBe("team");
 });
 
 it("lets browsers keep a page until it changes", async () => {
