@@ -27,6 +27,7 @@ function stepOf({ phase, subject, from, to }: Span): Step {
     outcome: "succeeded",
     error: "",
     errorCode: "",
+    isUntimed: false,
     isCached: false,
     position: "",
     endPosition: "",

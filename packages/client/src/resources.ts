@@ -108,7 +108,7 @@ export type Operation = {
   readonly startedAt: string | null;
   /** Null while it runs, as are duration and outcome. */
   readonly endedAt: string | null;
-  /** A 64-bit number as a string. */
+  /** A 64-bit number as a string. Null, too, if its times are not known or can't both be right. */
   readonly durationMs: string | null;
   readonly outcome: Outcome | null;
   readonly errorCode: string;

@@ -12,6 +12,18 @@ export function durationText(ms: number): string {
   return two(ms, day, "d", hour, "h");
 }
 
+type Lasting = {
+  readonly startedAt: string | null;
+  readonly endedAt: string | null;
+  readonly durationMs: string | null;
+};
+
+/** How long an operation took; "unknown" if its times are known and can't both be right, "-" without them. */
+export function tookText({ startedAt, endedAt, durationMs }: Lasting): string {
+  if (durationMs !== null) return durationText(Number(durationMs));
+  return startedAt === null || endedAt === null ? "-" : "unknown";
+}
+
 /** "now", "12 s ago", "3 min ago"; "-" for no time. */
 export function agoText(time: string | null | undefined, now = Date.now()): string {
   if (time === null || time === undefined) return "-";

@@ -1,7 +1,7 @@
 import { agoText, clockText, durationText, elapsedText, plural } from "./format.ts";
 import { failedTries, firstFailure } from "./loop.ts";
 import { currentLoop, failedSince, groupOf, type Lane, lastEnded, usualMs } from "./now.ts";
-import { type Loop, lengthOf, type Step, stepText } from "./step.ts";
+import { type Loop, lengthOf, lengthText, type Step, stepText, unknownTime } from "./step.ts";
 
 /** The text of a row of Now. */
 export type Headline = {
@@ -66,11 +66,12 @@ function forText(ms: number): string {
 function running(row: Lane, current: Loop, now: number): Headline {
   const usual = usualMs(row, current.subject);
   const active = current.steps.findLast(({ endedAt }) => endedAt === undefined);
+  const elapsed = lengthOf(current, now);
   const comparison = usual === undefined ? "" : ` (usually ${durationText(usual)})`;
   return {
     sign: "running",
     step: active === undefined ? nameOf(current) || "loop" : stepText(active),
-    text: `${elapsedText(lengthOf(current, now))}${comparison}`,
+    text: `${elapsed === undefined ? unknownTime : elapsedText(elapsed)}${comparison}`,
     note: "",
   };
 }
@@ -86,7 +87,7 @@ function idle(row: Lane, now: number): Headline {
   const step = nameOf(last);
   // A command, or a one-shot build, ends with its process.
   const ended = row.session === undefined && last.kind === "loop" ? " · process ended" : "";
-  const took = durationText(lengthOf(last, now));
+  const took = lengthText(last, now);
   if (last.outcome === "succeeded") {
     return {
       sign: "succeeded",
@@ -158,7 +159,7 @@ export type Bar = {
 /** The current loop to scale of its own usual time: one sees whether it is late. */
 export function barOf(row: Lane, loop: Loop, now: number): Bar {
   const usual = usualMs(row, loop.subject);
-  const length = lengthOf(loop, now);
+  const length = lengthOf(loop, now) ?? 0;
   const scale = Math.max(length, (usual ?? 0) * 1.25, 1);
   const percent = (ms: number) => Math.min(100, Math.max(0, (ms / scale) * 100));
   const failure = firstFailure(loop.steps);
@@ -166,7 +167,7 @@ export function barOf(row: Lane, loop: Loop, now: number): Bar {
   const steps = [...loop.steps.filter((step) => step !== failure), failure ?? []].flat();
   if (steps.length === 0) steps.push(loop);
   const pieces = steps.map((step) => {
-    return { step, left: percent(step.startedAt - loop.startedAt), width: percent(lengthOf(step, now)) };
+    return { step, left: percent(step.startedAt - loop.startedAt), width: percent(lengthOf(step, now) ?? 0) };
   });
   const isFree = (left: number, index: number) =>
     pieces.every((other, at) => at <= index || other.left >= left + labelWidth);

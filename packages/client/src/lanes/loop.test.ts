@@ -17,6 +17,7 @@ const step = (
   outcome,
   error: "",
   errorCode: "",
+  isUntimed: false,
   isCached: false,
   position: `${startedAt}`,
   endPosition: `${endedAt}`,

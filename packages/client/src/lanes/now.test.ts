@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { Operation, Source, TapedeckEvent } from "../index.ts";
 import { barOf, causeLine, headlineOf } from "./headline.ts";
-import { foldNow, groupOf, type Lane, type Now, nowOf, placed, usualMs } from "./now.ts";
+import { foldNow, groupOf, type Lane, loopsOf, type Now, nowOf, placed, usualMs } from "./now.ts";
+import { lengthText } from "./step.ts";
 import { at, event, failed, inLoop, session, source } from "./testing/events.ts";
 
 const folded = (events: readonly TapedeckEvent[], from: Now = new Map()): Lane => {
@@ -302,6 +303,37 @@ it("the usual time is the median of the good loops", () => {
   const row = folded([started, ...good(1, 1), ...good(10, 2), ...bad(20, 3)]);
   expect(usualMs(row)).toBe(2_000);
   expect(usualMs(folded([started, ...bad(1, 1)]))).toBeUndefined();
+});
+
+it("a loop whose times can't both be right has no length, live and from the lists, and is in no usual time", () => {
+  const loop = (loop: number, from: number, to: number, [startedAt, endedAt]: readonly [string, string]) => {
+    const listed = { ...operationOf("loop", "", loop, from, to), startedAt, endedAt, durationMs: null };
+    const events = [
+      inLoop(from, "loop.started", loop, { occurredAt: startedAt }),
+      inLoop(to, "loop.succeeded", loop, { outcome: "succeeded", occurredAt: endedAt }),
+    ];
+    return { listed, events };
+  };
+  const impossible: readonly (readonly [string, string])[] = [
+    ["1970-01-01T00:00:05Z", "2026-01-01T00:00:10Z"],
+    ["2026-01-01T00:00:09Z", "1970-01-01T00:00:05Z"],
+    ["1970-01-01T00:00:05Z", "1970-01-01T00:00:07Z"],
+    ["2026-01-01T00:00:10Z", "2025-12-31T23:00:10Z"],
+    ["2024-01-01T00:00:10Z", "2026-01-01T00:00:10Z"],
+  ];
+  for (const times of impossible) {
+    const { listed, events } = loop(2, 20, 21, times);
+    const live = folded([started, ...good(1, 1), ...events]);
+    const [fromList] = loopsOf([listed]);
+    for (const one of [live.loops.at(-1), fromList]) expect(one && lengthText(one, at(30))).toBe("unknown time");
+    expect(headlineOf(live, at(30))).toMatchObject({ sign: "succeeded", text: "ready in unknown time" });
+    expect(usualMs(live)).toBe(2_000);
+    expect(barOf(live, fromList ?? expect.fail(), at(30)).pieces).toMatchObject([{ left: 0, width: 0 }]);
+  }
+  const running = folded([started, inLoop(3, "loop.started", 1, { occurredAt: "1970-01-01T00:00:05Z" })]);
+  expect(headlineOf(running, at(30))).toMatchObject({ sign: "running", text: "unknown time" });
+  const unseen = folded([started, inLoop(3, "loop.succeeded", 1, { outcome: "succeeded" })]);
+  expect(headlineOf(unseen, at(30))).toMatchObject({ text: "ready in unknown time" });
 });
 
 it("a bar is to scale of the usual time, and of its own when it is late", () => {

@@ -3,9 +3,11 @@ import { millis } from "./format.ts";
 import { foldRounds, isOutsideLoops, roundOf, roundsOf } from "./rounds.ts";
 import {
   changeOf,
+  endedAtOnce,
   endedBy,
   foldSteps,
   type Loop,
+  lengthOf,
   loopOfOperation,
   type Step,
   stepOfEvent,
@@ -203,7 +205,11 @@ function withLabels(labels: Lane["labels"], changed: Lane["labels"] = {}): Lane[
 /** The loops after the end of their session: no event will report how the running ones ended. */
 export function withoutOpen(loops: readonly Loop[], event: TapedeckEvent): readonly Loop[] {
   const isOpen = (one: Step) => one.endedAt === undefined;
-  const ended = (one: Step) => ({ endedAt: Math.max(timeOf(event), one.startedAt), outcome: "unknown" as const });
+  const ended = (one: Step) => ({
+    endedAt: Math.max(timeOf(event), one.startedAt),
+    isUntimed: true,
+    outcome: "unknown" as const,
+  });
   return loops.map((loop) => {
     if (!isOpen(loop) || loop.session !== event.session) return loop;
     const steps = loop.steps.map((step) => (isOpen(step) ? { ...step, ...ended(step) } : step));
@@ -248,7 +254,9 @@ function foldLoop(loops: readonly Loop[], event: TapedeckEvent, max: number): re
     (one) => one.session === begun.session && one.runner === runner && one.loop === loop && one.instance === instance,
   );
   const known = loops[at];
-  return known === undefined ? [...loops, endedBy(begun, event)].slice(-max) : loops.with(at, endedBy(known, event));
+  return known === undefined
+    ? [...loops, endedAtOnce(begun, event)].slice(-max)
+    : loops.with(at, endedBy(known, event));
 }
 
 export const groups = ["failing", "running", "idle", "lost"] as const;
@@ -287,7 +295,7 @@ export function failedSince({ loops }: Pick<Lane, "loops">): readonly Loop[] {
 export function usualMs({ loops }: Pick<Lane, "loops">, subject = ""): number | undefined {
   const lengths = loops
     .filter((loop) => loop.outcome === "succeeded" && loop.subject === subject)
-    .map(({ startedAt, endedAt }) => (endedAt ?? startedAt) - startedAt)
+    .flatMap((loop) => lengthOf(loop, loop.startedAt) ?? [])
     .toSorted((a, b) => a - b);
   return lengths[Math.floor((lengths.length - 1) / 2)];
 }

@@ -74,6 +74,7 @@ export function roundOf(steps: readonly Step[], { session, runner }: Run): Loop 
     isCached: false,
     startedAt: Math.min(...steps.map(({ startedAt }) => startedAt)),
     endedAt: isOpen ? undefined : Math.max(...ends.map(({ endedAt }) => endedAt)),
+    isUntimed: steps.some(({ isUntimed }) => isUntimed),
     outcome: isOpen ? undefined : outcomeOf(steps),
     error: failure?.error ?? "",
     errorCode: failure?.errorCode ?? "",

@@ -1,5 +1,6 @@
 import type { Operation, Outcome, TapedeckEvent } from "../index.ts";
-import { millis } from "./format.ts";
+import { durationText, millis } from "./format.ts";
+import { isPossible, lastedMs } from "./lasted.ts";
 
 /** Something with a start and an end, as the page draws it: a build, a deploy, a command. */
 export type Step = {
@@ -9,6 +10,8 @@ export type Step = {
   readonly startedAt: number;
   /** Undefined while it runs. */
   readonly endedAt: number | undefined;
+  /** One of its times is unknown or can't be right: it has no length, and is drawn at one moment. */
+  readonly isUntimed: boolean;
   readonly outcome: Outcome | undefined;
   readonly error: string;
   readonly errorCode: string;
@@ -26,9 +29,19 @@ export type Loop = Step & {
   readonly steps: readonly Step[];
 };
 
-/** Milliseconds, of a step that runs until now. */
-export function lengthOf({ startedAt, endedAt }: Pick<Step, "startedAt" | "endedAt">, now: number): number {
-  return Math.max(0, (endedAt ?? now) - startedAt);
+type Timed = Pick<Step, "kind" | "startedAt" | "endedAt" | "isUntimed">;
+
+/** Milliseconds, of a step that runs until now. Undefined: nobody knows. */
+export function lengthOf({ kind, startedAt, endedAt, isUntimed }: Timed, now: number): number | undefined {
+  return isUntimed ? undefined : lastedMs(startedAt, endedAt ?? now, kind);
+}
+
+export const unknownTime = "unknown time";
+
+/** "2.3 s", "unknown time" */
+export function lengthText(step: Timed, now: number): string {
+  const ms = lengthOf(step, now);
+  return ms === undefined ? unknownTime : durationText(ms);
 }
 
 export function stepText({ kind, subject, instance }: Pick<Step, "kind" | "subject" | "instance">): string {
@@ -43,8 +56,7 @@ export function stepOfOperation(operation: Operation): Step {
     kind: operation.kind,
     subject: operation.subject,
     instance: operation.instance,
-    startedAt: millis(operation.startedAt) ?? millis(operation.endedAt) ?? 0,
-    endedAt: operation.outcome === null ? undefined : (millis(operation.endedAt) ?? millis(operation.startedAt) ?? 0),
+    ...timesOf(operation),
     outcome: operation.outcome ?? undefined,
     error: operation.error,
     errorCode: operation.errorCode,
@@ -54,13 +66,22 @@ export function stepOfOperation(operation: Operation): Step {
   };
 }
 
+function timesOf(operation: Operation): Pick<Step, "startedAt" | "endedAt" | "isUntimed"> {
+  const [start, end] = [millis(operation.startedAt), millis(operation.endedAt)];
+  const known = [start, end].find(isPossible) ?? 0;
+  if (operation.outcome === null) return { startedAt: known, endedAt: undefined, isUntimed: !isPossible(start) };
+  const ms = lastedMs(start, end, operation.kind);
+  return { startedAt: known, endedAt: known + (ms ?? 0), isUntimed: ms === undefined };
+}
+
 export function loopOfOperation(operation: Operation): Loop {
   const { session, runner, loop } = operation;
   return { ...stepOfOperation(operation), session, runner, loop, steps: [] };
 }
 
+/** An upstream whose clock was never set is no guide to when something happened. */
 export function timeOf({ occurredAt, recordedAt }: Pick<TapedeckEvent, "occurredAt" | "recordedAt">): number {
-  return millis(occurredAt) ?? millis(recordedAt) ?? 0;
+  return [millis(occurredAt), millis(recordedAt)].find(isPossible) ?? 0;
 }
 
 const begins: ReadonlySet<string> = new Set(["started"]);
@@ -90,6 +111,7 @@ export function stepOfEvent(event: TapedeckEvent): Step {
     instance,
     startedAt: timeOf(event),
     endedAt: undefined,
+    isUntimed: !isPossible(millis(event.occurredAt)),
     outcome: undefined,
     error: "",
     errorCode: "",
@@ -99,11 +121,19 @@ export function stepOfEvent(event: TapedeckEvent): Step {
   };
 }
 
+/** A step whose start was not seen. What came from the cache took no time. */
+export function endedAtOnce<Kind extends Step>(step: Kind, event: TapedeckEvent): Kind {
+  const ended = endedBy(step, event);
+  return ended.isCached ? ended : { ...ended, isUntimed: true };
+}
+
 export function endedBy<Kind extends Step>(step: Kind, event: TapedeckEvent): Kind {
   const verb = event.kind.split(".")[1] ?? "";
+  const ms = step.isUntimed ? undefined : lastedMs(step.startedAt, millis(event.occurredAt), step.kind);
   return {
     ...step,
-    endedAt: Math.max(timeOf(event), step.startedAt),
+    endedAt: step.startedAt + (ms ?? 0),
+    isUntimed: ms === undefined,
     outcome: event.outcome ?? outcomes.get(verb) ?? "unknown",
     error: event.error?.message ?? "",
     errorCode: event.error?.code ?? "",
@@ -119,7 +149,7 @@ export function foldSteps(steps: readonly Step[], event: TapedeckEvent): readonl
   const step = stepOfEvent(event);
   if (change === "start") return [...steps, step];
   const open = steps.findLastIndex((known) => known.endedAt === undefined && isSame(known, step));
-  return open < 0 ? [...steps, endedBy(step, event)] : steps.with(open, endedBy(steps[open] ?? step, event));
+  return open < 0 ? [...steps, endedAtOnce(step, event)] : steps.with(open, endedBy(steps[open] ?? step, event));
 }
 
 /** Whether both are the same work, which may be done again. */

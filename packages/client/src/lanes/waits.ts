@@ -1,4 +1,4 @@
-import { isSame, lengthOf, type Step } from "./step.ts";
+import { isSame, type Step } from "./step.ts";
 
 /** In the order in which Skaffold runs them. A check runs inside its deploy. Other kinds of steps are not waited for. */
 const phases: readonly string[] = ["sync", "build", "test", "render", "deploy", "check"];
@@ -19,7 +19,7 @@ export function waitsOf(steps: readonly Step[], { from, to, now }: Period & { re
     .map((step) => ({
       step,
       from: Math.max(from, step.startedAt),
-      to: Math.min(to, nextTry(steps, step)?.startedAt ?? step.startedAt + lengthOf(step, now)),
+      to: Math.min(to, nextTry(steps, step)?.startedAt ?? step.endedAt ?? now),
     }))
     .filter((span) => span.to > span.from);
   const path = new Set(criticalPath(inside.filter(({ step }) => step.kind === "build")));

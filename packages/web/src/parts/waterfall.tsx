@@ -1,6 +1,6 @@
 import { durationText } from "@tapedeck/client/lanes/format";
 import { ticksOf } from "@tapedeck/client/lanes/loop";
-import { lengthOf, type Step, stepText } from "@tapedeck/client/lanes/step";
+import { lengthText, type Step, stepText } from "@tapedeck/client/lanes/step";
 import { type Wait, waitedFor, waitsOf } from "@tapedeck/client/lanes/waits";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { outcomeWord, shownOutcome } from "./small.tsx";
@@ -72,7 +72,7 @@ export function Waterfall({ steps: given, from, to, now, selected, select }: Wat
                 <th scope="row">{stepText(step)}</th>
                 <td>{step.isCached ? "cached" : outcomeWord(shownOutcome(step))}</td>
                 <td>{durationText(step.startedAt - from)}</td>
-                <td>{durationText(lengthOf(step, now))}</td>
+                <td>{lengthText(step, now)}</td>
                 <td>{waitedText(step, waits)}</td>
               </tr>
             ))}
@@ -109,7 +109,7 @@ function draw(canvas: HTMLCanvasElement, drawn: Drawn): void {
   const style = getComputedStyle(canvas);
   const colour = (name: string) => style.getPropertyValue(`--${name}`).trim();
   const font = (weight: number) => `${weight} 12px ${style.fontFamily}`;
-  const tookOf = (step: Step) => (step.isCached ? "cached" : durationText(lengthOf(step, drawn.now)));
+  const tookOf = (step: Step) => (step.isCached ? "cached" : lengthText(step, drawn.now));
   context.font = font(400);
   // The longest bar may reach the end: what it took stands behind it.
   const widest = Math.max(...steps.map((step) => context.measureText(tookOf(step)).width));

@@ -1,8 +1,8 @@
 import type { Comparison } from "@tapedeck/client";
-import { durationText, elapsedText, sourceText } from "@tapedeck/client/lanes/format";
+import { elapsedText, sourceText } from "@tapedeck/client/lanes/format";
 import { failedText } from "@tapedeck/client/lanes/headline";
 import { failureTexts, firstFailure, logOf } from "@tapedeck/client/lanes/loop";
-import { isSame, type Loop, lengthOf, type Step, stepText } from "@tapedeck/client/lanes/step";
+import { isSame, type Loop, lengthOf, lengthText, type Step, stepText, unknownTime } from "@tapedeck/client/lanes/step";
 import { useEffect, useLayoutEffect, useMemo, useState } from "preact/hooks";
 import { type LoopRecord, readLoop } from "../data/read-loop.ts";
 import { isFile, reader } from "../data/reader.ts";
@@ -73,6 +73,7 @@ function Shown({ record, output }: Pick<LoopViewProps, "output"> & { readonly re
   const step = output.step === allSteps ? undefined : (chosen ?? failure);
   const error = failure?.error || loop.error;
   const end = loop.endedAt ?? tick.value;
+  const elapsed = lengthOf(loop, tick.value);
   return (
     <div class="loop">
       <header class="title">
@@ -82,8 +83,8 @@ function Shown({ record, output }: Pick<LoopViewProps, "output"> & { readonly re
         <p>
           <Sign of={shown} label="" />{" "}
           {shown === "running"
-            ? `runs for ${elapsedText(lengthOf(loop, tick.value))}`
-            : `${titleWords[shown]} ${durationText(lengthOf(loop, end))}`}
+            ? `runs for ${elapsed === undefined ? unknownTime : elapsedText(elapsed)}`
+            : `${titleWords[shown]} ${shown === "unknown" ? "" : lengthText(loop, end)}`}
           <span class="quiet-text">
             {" · "}
             <DateTime at={loop.startedAt} />
@@ -166,7 +167,7 @@ const titleWords = {
   succeeded: "ready after",
   failed: "failed after",
   canceled: "canceled after",
-  unknown: "not seen to end; last heard after",
+  unknown: "not seen to end",
   running: "",
 };
 

@@ -1,8 +1,8 @@
-import { dateTimeText, durationText } from "@tapedeck/client/lanes/format";
+import { dateTimeText } from "@tapedeck/client/lanes/format";
 import { barOf, failedLoop, headlineOf } from "@tapedeck/client/lanes/headline";
 import { firstFailure } from "@tapedeck/client/lanes/loop";
 import { currentLoop, type Group, groupOf, type Lane, lastEnded } from "@tapedeck/client/lanes/now";
-import { type Loop, lengthOf, stepText } from "@tapedeck/client/lanes/step";
+import { type Loop, lengthText, stepText } from "@tapedeck/client/lanes/step";
 import { useMemo, useRef } from "preact/hooks";
 import { tick } from "../data/tapedeck.ts";
 import { comparePath, loopPath, sessionPath, sourcePath } from "../model/route.ts";
@@ -125,7 +125,7 @@ function LoopBar({ row, loop, time }: LoopBarProps) {
         <span
           key={step.position}
           class={`piece ${shownOutcome(step)}`}
-          title={`${stepText(step)} · ${durationText(lengthOf(step, time))}`}
+          title={`${stepText(step)} · ${lengthText(step, time)}`}
           style={{ left: `${left}%`, width: `max(${width}%, 3px)` }}
         >
           {label}
@@ -149,7 +149,7 @@ function stripOf(loops: readonly Loop[], now: number) {
       {loops.map((loop) => {
         const shown = shownOutcome(loop);
         const name = loop.kind === "loop" ? `loop ${loop.loop}` : stepText(loop);
-        const took = durationText(lengthOf(loop, now));
+        const took = lengthText(loop, now);
         const label = `${name}: ${outcomeWord(shown)}, ${took}, ${dateTimeText(loop.startedAt, now)}`;
         return (
           <a key={loop.position} href={pathOf(loop)} title={label}>

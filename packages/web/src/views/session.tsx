@@ -1,7 +1,7 @@
 import type { Session, State, TapedeckEvent } from "@tapedeck/client";
-import { durationText, fullTimeText, millis, sourceText, stampText } from "@tapedeck/client/lanes/format";
+import { fullTimeText, millis, sourceText, stampText } from "@tapedeck/client/lanes/format";
 import { firstFailure } from "@tapedeck/client/lanes/loop";
-import { type Loop, lengthOf, type Step, stepText, timeOf } from "@tapedeck/client/lanes/step";
+import { type Loop, lengthOf, lengthText, type Step, stepText, timeOf } from "@tapedeck/client/lanes/step";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { historyMs, readHistory } from "../data/read-history.ts";
 import { isFile, reader } from "../data/reader.ts";
@@ -139,7 +139,7 @@ function ChosenLoop({ loop, record: { events, loops }, choices }: ChosenLoopProp
         <h2 class="part">
           {loop.kind === "loop" ? <a href={to(loopPath(loop))}>loop {loop.loop}</a> : stepText(loop)}{" "}
           <span class="quiet-text">
-            {outcomeWord(shownOutcome(loop))}, {durationText(lengthOf(loop, tick.value))}
+            {outcomeWord(shownOutcome(loop))}, {lengthText(loop, tick.value)}
           </span>
           {!isOpen && (
             <button
@@ -253,7 +253,7 @@ type LoopListProps = { readonly of: string; readonly loops: readonly Loop[]; rea
 
 function LoopList({ of, loops, chosen }: LoopListProps) {
   const { name, none } = parts.get(of) ?? { name: "Loops", none: "none yet" };
-  const longest = Math.max(1, ...loops.map((loop) => lengthOf(loop, tick.value)));
+  const longest = Math.max(1, ...loops.map((loop) => lengthOf(loop, tick.value) ?? 0));
   return (
     <nav class={`loop-list ${of}`} aria-label={name}>
       <h2 class="part">{name}</h2>
@@ -261,7 +261,7 @@ function LoopList({ of, loops, chosen }: LoopListProps) {
       <ol>
         {loops.toReversed().map((loop) => {
           const shown = shownOutcome(loop);
-          const length = lengthOf(loop, tick.value);
+          const length = lengthOf(loop, tick.value) ?? 0;
           return (
             <li key={loop.position}>
               <a
@@ -276,7 +276,7 @@ function LoopList({ of, loops, chosen }: LoopListProps) {
                 <span class={`small-bar ${shown}`}>
                   <span style={{ width: `${(length / longest) * 100}%` }} />
                 </span>
-                <span class="took">{durationText(length)}</span>
+                <span class="took">{lengthText(loop, tick.value)}</span>
               </a>
             </li>
           );

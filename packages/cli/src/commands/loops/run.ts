@@ -3,7 +3,7 @@ import { causeLine } from "@tapedeck/client/lanes/headline";
 import { type ApiClient, apiAt, type Page } from "../../api/api.ts";
 import { reportUnrecorded } from "../../api/unrecorded.ts";
 import { coloured } from "../../display/colour.ts";
-import { agoText, durationText } from "../../display/durations.ts";
+import { agoText, tookText } from "../../display/durations.ts";
 import { print, printJson } from "../../display/output.ts";
 import { plainLine } from "../../display/plain-line.ts";
 import { spokenSource } from "../../display/source-name.ts";
@@ -43,7 +43,7 @@ export async function loops(options: LoopsOptions): Promise<void> {
     spokenSource(loop.source),
     agoText(loop.startedAt),
     coloured(statusColour(loop.outcome ?? ""), loop.outcome ?? ""),
-    loop.durationMs === null ? "-" : durationText(Number(loop.durationMs)),
+    tookText(loop),
     mayHaveFailed(loop) ? causeText(loop, causes.get(loopName(loop))) : "",
   ]);
   const columns = ["LOOP", "SOURCE", "STARTED", "OUTCOME", "WAITED", "FAILED FIRST"].map((title) => ({ title }));

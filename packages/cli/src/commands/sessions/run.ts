@@ -1,3 +1,4 @@
+import { lastedMs } from "@tapedeck/client/lanes/lasted";
 import { apiAt, type Page } from "../../api/api.ts";
 import { reportUnrecorded } from "../../api/unrecorded.ts";
 import { agoText, durationText } from "../../display/durations.ts";
@@ -55,7 +56,7 @@ export async function sessions(options: SessionsOptions): Promise<void> {
   print(table(columns, rows));
 }
 
-/** Nobody knows how long a session lasted that was lost. */
+/** Nobody knows how long a session lasted that was lost, or whose times can't both be right. */
 export function lasted({
   startedAt,
   endedAt,
@@ -63,7 +64,9 @@ export function lasted({
 }: Pick<Session, "startedAt" | "endedAt" | "endReason">): string {
   if (endedAt === null && endReason !== null) return "unknown";
   if (startedAt === null) return "-";
-  return endedAt === null ? "running" : durationText(Date.parse(endedAt) - Date.parse(startedAt));
+  if (endedAt === null) return "running";
+  const ms = lastedMs(Date.parse(startedAt), Date.parse(endedAt), "session");
+  return ms === undefined ? "unknown" : durationText(ms);
 }
 
 function about({ labels, gaps }: Session): string {

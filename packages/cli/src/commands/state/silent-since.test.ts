@@ -11,6 +11,8 @@ it.each([
   ["running", null, null],
   ["unknown", null, "nothing more was received from it"],
   ["1 min 5 s", "2026-11-22T10:01:05Z", "process ended"],
+  ["unknown", "2026-11-22T09:01:05Z", "process ended, and the clock was set back"],
+  ["unknown", "1970-01-01T00:01:05Z", "process ended"],
 ])("prints the length of a session as %s", (text, endedAt, endReason) => {
   expect(lasted({ startedAt: "2026-11-22T10:00:00Z", endedAt, endReason })).toBe(text);
 });

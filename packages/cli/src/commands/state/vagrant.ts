@@ -1,6 +1,6 @@
 import { ownValue } from "@tapedeck/shared/own-value";
 import { coloured } from "../../display/colour.ts";
-import { agoText, durationText } from "../../display/durations.ts";
+import { agoText, tookText } from "../../display/durations.ts";
 import { statusColour } from "../../display/status-colour.ts";
 import { table } from "../../display/table.ts";
 
@@ -93,7 +93,7 @@ function runsText(jobs: readonly VagrantJob[], commands: readonly RecordedVagran
       jobText(byId.get(command.instance)) || command.subject,
       inItsColour(command.outcome ?? (command.endedAt === null ? "running" : "unknown")),
       agoText(command.startedAt ?? command.endedAt, now),
-      command.durationMs === null ? "-" : durationText(Number(command.durationMs)),
+      tookText(command),
       whyText(command),
     ]),
   ];

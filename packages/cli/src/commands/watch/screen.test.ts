@@ -15,6 +15,7 @@ const step = (of: Partial<Step>): Step => ({
   outcome: undefined,
   error: "",
   errorCode: "",
+  isUntimed: false,
   isCached: false,
   position: "",
   endPosition: undefined,

@@ -1,7 +1,9 @@
 import { nanosOfTimestamp } from "@tapedeck/shared/time/timestamp";
 import type { FinishedLoopRow, OperationRow } from "../../db/schema.ts";
-import { timestampOf } from "../../db/timestamp.ts";
+import { millisecondsBetween, timestampOf } from "../../db/timestamp.ts";
 import { type LoopPhase, type LoopSpan, phases, type Wait, waitsOf } from "./timeline.ts";
+
+const yearMs = 366 * 24 * 3_600_000;
 
 /** A loop is known by these. */
 export type LoopKey = Pick<OperationRow, "session" | "runner" | "loop">;
@@ -29,7 +31,7 @@ export function finishedLoop(
   const cause = loop.outcome === "failed" ? firstFailed(own.filter(({ kind }) => kind !== "loop")) : undefined;
   // Without a subject, all of them failed together, before any began.
   const builds = inside.filter(({ kind, subject }) => kind === "build" && subject !== "");
-  const next = nextStart && nanosOf(nextStart.started_at, nextStart.started_ns);
+  const end = { at: ended === undefined ? null : loop.ended_at, ns: loop.ended_ns };
   const { source, workspace, developer, project, upstream, id, session, runner, iteration, outcome } = loop;
   return {
     source,
@@ -55,7 +57,10 @@ export function finishedLoop(
     builds: builds.filter(({ cache_hit }) => !cache_hit).length,
     cached: builds.filter(({ cache_hit }) => cache_hit).length,
     waits: waits ?? [],
-    next_after_ms: ended === undefined || next === undefined ? null : Math.floor(lengthOf(ended, next) / 1_000_000),
+    next_after_ms:
+      nextStart === undefined
+        ? null
+        : millisecondsBetween(end, { at: nextStart.started_at, ns: nextStart.started_ns }, yearMs),
     start_position: loop.start_position,
     end_position: loop.end_position ?? loop.start_position,
   };
@@ -73,9 +78,12 @@ function spansOf(operations: readonly OperationRow[], began: bigint, ended: bigi
   const nextSync = new Map<string, bigint>();
   return operations
     .toSorted((a, b) => b.start_position - a.start_position)
-    .flatMap(({ kind, subject, outcome, cache_hit, started_at, started_ns, ended_at, ended_ns }) => {
+    .flatMap((operation) => {
+      const { kind, subject, outcome, cache_hit, started_at, started_ns, ended_at, ended_ns, duration_ms } = operation;
       const from = nanosOf(started_at, started_ns);
       if (cache_hit || from === undefined || !isPhase(kind)) return [];
+      // Nobody knows when it ran.
+      if (ended_at !== null && duration_ms === null) return [];
       const again = kind === "sync" && outcome === "failed" ? nextSync.get(subject) : undefined;
       if (kind === "sync") nextSync.set(subject, from);
       const to = again ?? nanosOf(ended_at, ended_ns) ?? ended;

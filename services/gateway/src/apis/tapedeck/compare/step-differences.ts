@@ -108,7 +108,7 @@ function secondsText(ms: number): string {
 export function cacheDifferences(left: SideSummary, right: SideSummary, story: Story): Compared {
   const pairs = pairsOf(left, right).filter(([one, other]) => isBuild(one) && one.isCached !== other.isCached);
   const value = ({ isCached, durationMs, position }: SummaryStep): Found => ({
-    value: isCached ? "from the cache" : `built in ${secondsText(durationMs ?? 0)}`,
+    value: isCached ? "from the cache" : durationMs === undefined ? "built" : `built in ${secondsText(durationMs)}`,
     position,
   });
   return {

@@ -78,7 +78,11 @@ export const operation = z
     loop: count("Counts the dev loops of the runner; 0 outside of loops."),
     startedAt: time("When it began; null when that was not observed.").nullable(),
     endedAt: time("When it ended; null while it runs.").nullable(),
-    durationMs: count64("Milliseconds").nullable().describe("Milliseconds (64 bits, so as text); null while it runs."),
+    durationMs: count64("Milliseconds")
+      .nullable()
+      .describe(
+        "Milliseconds (64 bits, so as text); null while it runs, and if its times are not known or can't both be right.",
+      ),
     outcome: named(outcomeNames).nullable().describe("Null while it runs."),
     errorCode: text("The upstream's own code; empty without an error.", "BUILD_USER_ERROR"),
     error: text("The error's text; empty without an error."),
