@@ -1,3 +1,13 @@
+// What lies between a tap and its recorder.
+//
+//   append() --> memory (64 MiB) --oldest first--> files (1 GiB) --full--> dropped and counted
+//                   \-------- read(from) -----------/                commit(index) frees everything up to it
+//
+// 1. Items are numbered 1, 2, 3 … and are kept until the recorder has committed them.
+// 2. The oldest go to disk first: a crash loses the newest, which the upstream repeats.
+// 3. What is dropped is said by an item in its place, also to a recorder that comes days later.
+// 4. append() never waits: the upstream is read at its own pace, whatever the recorder does.
+// Why every frame takes this way: docs/decisions/0053-every-frame-passes-the-spill.md.
 import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { Notifier } from "@tapedeck/shared/sync/notifier";
 import type { TapItem } from "../tap.ts";
@@ -53,11 +63,7 @@ export async function openSpill(options: SpillOptions): Promise<Spill> {
   return new Spill({ memoryBytes, diskBytes }, disk, segments);
 }
 
-/**
- * The ordered, acknowledged store between a tap and its recorder. Items stay in memory up to a limit, then go to files up
- * to another limit, and are dropped and counted beyond that. Each item is kept until it is committed. The oldest go to disk
- * first, so that a crash loses the newest, which the upstream then repeats after the rest, in order.
- */
+/** The ordered, acknowledged store between a tap and its recorder. */
 export class Spill implements AsyncDisposable {
   readonly #kept: KeptItems;
   readonly #disk: SpillDisk;

@@ -1,3 +1,11 @@
+// From what a call names to one source.
+//
+//   full name ------------------------------> used as it is; if there is none, the error says what is there
+//   part of a name, or none --> kept choice --> still the only one? the answer itself confirms it --> used
+//                          \--> choose(): the sources that fit --> one: kept and used; more: ambiguous_source
+//
+// 1. A call never means a source of another workspace, and can't learn whether that exists.
+// 2. A choice is never older than the answer: a source that began since makes it anew.
 import type { Session, Source } from "@tapedeck/proto/tapedeck/v1/lists";
 import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { namePart, parseSourceName, type SourceName, sourceParts } from "@tapedeck/shared/source";

@@ -1,3 +1,13 @@
+// From the log into the tables.
+//
+//   log --follow--> batches --> one transaction: views' rows + checkpoint --> commit --> Projected
+//                        \--an event can't be applied--> applyApart(): it is set aside, the rest goes on
+//
+// 1. A batch and its checkpoint are one transaction: an event counts once, however often this is killed.
+// 2. The tables follow the log that they were made from (epoch), or the log that was restored from it; no other.
+// 3. The next batch is computed while the last one commits; it fails if that commit failed.
+// 4. One event that can't be applied stops no other, and is reported until a later version applies it.
+// Why the fold's state is one row: docs/decisions/0002-one-fold-state-per-session.md.
 import type { LogReader } from "@tapedeck/shared/log/log";
 import type { Offset } from "@tapedeck/shared/log/offset";
 import type { Pipeline } from "../db/pipeline.ts";
@@ -23,9 +33,7 @@ export type Project = {
 
 /**
  * Follows the log into the tables until the signal. Yields the position of the tables at first and after every commit.
- * Each batch is one transaction with the checkpoint, so an event counts once, however often this is started, killed and
- * started again. An event that can't be applied is set aside (set-aside.ts). Throws when the database or the log is away;
- * the caller starts it again.
+ * Throws when the database or the log is away; the caller starts it again.
  * @throws ForeignCheckpointError when the tables do not belong to this log
  * @throws CheckpointMovedError when another process changes them meanwhile
  */

@@ -1,3 +1,13 @@
+// One subscription to the log: history first, then live, each matching event once and in order.
+//
+//   log   |------------------ history ------------------|------- ring (memory) -------| end
+//          #missed(): pages, shared with other readers    #inRing(): entry by entry     #queued(): armed, woken by matches
+//
+// 1. Everything that matches up to `#done` was given; `#done` never goes back.
+// 2. A follower is armed only where `#done` is at the ring's end: nothing can come in between.
+// 3. A follower that is too slow loses its place in the ring, never an event: it reads history again.
+// 4. What the log dropped before it was read is an OutOfRangeError, never a jump.
+// How readers that fall behind together share pages: docs/decisions/0058-pages-of-history-that-are-shared.md.
 import { abortable } from "../../sync/abortable.ts";
 import { backoff, delay } from "../../sync/delay.ts";
 import type { FollowOptions, HeldBatches, HeldEvent, LogReader, ReadFrom } from "../log.ts";
@@ -22,11 +32,9 @@ const eventsPerTurn = 32;
 const bytesPerTurn = 64 * 1024;
 
 /**
- * See LogReader.followBatches. A follower that is behind the tail's ring reads history. Inside the ring it looks for
- * what matches, and at its end it is armed: from then on the tail gives it the entries that match, and it waits for
- * those alone. One that falls behind begins again.
+ * See LogReader.followBatches.
  *
- * The hand-over is exact because of its order: first what the tail has reached, then the leader's last match, which is
+ * The hand-over from history to the ring is exact because of its order: first what the tail has reached, then the leader's last match, which is
  * at least that, then history up to the match. Whatever is not after `reached` has been read then, also when the node
  * that serves history lags behind the leader; the rest is in the ring, or it is once more history's turn.
  */

@@ -1,3 +1,13 @@
+// The end of the log, read once for all who follow in this process.
+//
+//   nats-server --pull--> Pump --#accept--> ring (the latest events) --offer--> watches of armed followers
+//                               \--#judgeJump: a sequence is missing: erased or expired (go on), or dropped (empty the ring)
+//
+// 1. The ring holds what came after `ring.floor` up to `#last`, without holes that a reader would have to know of.
+// 2. All events of a message are in the ring before a follower is woken.
+// 3. A silent or replaced server ends the pull within 1.5 s; another one continues after `#last`.
+// 4. An erased session leaves the ring before its erasure is given to anybody.
+// Why a server that is cut off is left: docs/decisions/0040-a-server-that-is-cut-off.md.
 import { ownChannel } from "../../events/kinds.ts";
 import { backoff, delay } from "../../sync/delay.ts";
 import { startTimer, stopTimer, type Timer } from "../../sync/timers.ts";

@@ -1,3 +1,12 @@
+// The numbers of a source's events, and the cursor from which a restarted recorder continues.
+//
+//   frame (v1, 3rd)  -->  events v1.7, v1.8 (frame_ordinal 3, parts 0 and 1)  -->  each with the cursor as of itself
+//
+// 1. Ordinals of a channel have no holes within a session: a hole in the log is a loss (what expired is counted apart).
+// 2. Each event's cursor says all numbers as of that event, so the last message of a source has all that a start has to know of them.
+// 3. Numbered events are appended to the writer in the order in which they were numbered.
+// 4. The ordinals of Tapedeck's own channel belong to the source and go on through all of its sessions.
+// How cursors find damage: docs/decisions/0019-damage-is-found-by-cursors.md.
 import { type Event, TimeSource } from "@tapedeck/proto/tapedeck/v1/event";
 import { encodeEvent } from "@tapedeck/shared/events/codec";
 import { isTextKind, ownChannel } from "@tapedeck/shared/events/kinds";
@@ -35,10 +44,7 @@ export type TextLife = {
 /** Where an event belongs: its session, which is empty for facts about the source, and its part within the frame. */
 type EventSlot = { readonly channel: string; readonly session: string; readonly part: number };
 
-/**
- * Numbers events: session, ordinals without holes, ids, and the cursor as of each event. Numbered events must be
- * appended to the writer in the order in which they were numbered.
- */
+/** Gives events their session, ordinals, ids and cursors. */
 export class Numbering {
   readonly #source: SourceName;
   /** Subjects of the messages with frames. */

@@ -1,3 +1,12 @@
+// The order of what an upstream repeats to a new connection.
+//
+//   connected --> silent --first message--> holding --200 ms of silence, or a full piece--> live
+//                                           sorted by (own time, arrival)                    passed through
+//
+// 1. The same messages at the same times come out in the same order: the caller gives the time, no clock is read.
+// 2. What is held is bounded in time, bytes and messages. A full piece is released, sorted within itself.
+// 3. A message without a readable time stays behind the one that it followed.
+// What is compared with the order afterwards: docs/decisions/0005-frames-are-known-by-their-bytes.md.
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { compareTimestamps, msBetween } from "@tapedeck/shared/time/timestamp";
 
@@ -26,12 +35,7 @@ type ReplaySorterOptions = Partial<{ [K in keyof typeof replaySorterLimits]: num
   readonly live?: boolean;
 };
 
-/**
- * Sorts what a channel repeats after connecting, because a server may send live messages between the repeated ones.
- * Holds messages until none has arrived for a while, then releases them sorted by (own time, arrival). After that it
- * passes each message through. The caller provides the time, so the same messages at the same times always come out in
- * the same order.
- */
+/** Sorts what a channel repeats after connecting, because a server may send live messages between the repeated ones. */
 export class ReplaySorter<T extends Sortable> {
   readonly #limits: { readonly [K in keyof typeof replaySorterLimits]: number };
   #state: "silent" | "holding" | "live";

@@ -1,3 +1,12 @@
+// The one place where a source's events get into the log.
+//
+//   append() --> queue --> nextBatch(): one message --> settle(): publish, expecting #lastSeq --> acknowledged
+//
+// 1. Events are written in the order in which they were appended, once each, whatever is lost on the way.
+// 2. One publish is in flight. Each expects the source's last message, so a second writer's publish fails.
+// 3. A publish whose answer is lost is settled by asking the log for the source's last message before anything follows.
+// 4. A writer that lost a race, or was closed, writes nothing more. `ended` says why; its owner begins anew from the log.
+// Why a message holds several events: docs/decisions/0033-record-batches.md. A full disk: docs/decisions/0020-a-full-disk.md.
 import { setImmediate } from "node:timers/promises";
 import { batchLimits } from "@tapedeck/shared/log/batch";
 import { groupsOf, type MessageGroup, nextBatch } from "@tapedeck/shared/log/grouping";

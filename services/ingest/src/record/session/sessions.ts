@@ -1,3 +1,14 @@
+// Which session a connection belongs to.
+//
+//   frames of a new connection --> find(): has it sent the earliest frame of a known session? --> rejoin()
+//                                          no, and another one in its place --> begin(), and the open session ends
+//                                          too few frames to say --> wait for more
+//
+// 1. An upstream repeats its history to each connection, so the frame with the smallest time of a channel identifies the process.
+// 2. That fingerprint depends on no masking rule: a rule that changes splits no session.
+// 3. A session and its fingerprints are published as one group: no crash leaves one without the other.
+// 4. A source has at most one open session. An end that nobody saw is given an interval, not a time.
+// Why by bytes: docs/decisions/0005-frames-are-known-by-their-bytes.md.
 import type { CommandRun } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Closed, Hello } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { endOf } from "@tapedeck/shared/log/offset";
