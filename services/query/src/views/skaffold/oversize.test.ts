@@ -1,7 +1,7 @@
 import { StatusCode } from "@tapedeck/proto/skaffold/enums/enums";
 import { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { describe, expect, it } from "vitest";
-import { build, firstLoopV2, loop, runner, v1After, v2After } from "./testing/builders.ts";
+import { build, firstLoop, firstLoopV2, fold, loop, runner, v1After, v2After } from "./testing/builders.ts";
 
 describe("frames that are too large for the log", () => {
   const failure = { code: "BUILD_USER_ERROR", message: "x", suggestions: [] };
@@ -21,6 +21,24 @@ describe("frames that are too large for the log", () => {
     expect(v1After(runner, loop("In Progress"), deployed)).toMatchObject({
       deployState: { status: "Failed", statusCode: "DEPLOY_UNKNOWN" },
     });
+  });
+
+  it.each(["build", "test", "deploy", "init"])("end their loop where its cause comes first: %s", (phase) => {
+    const frame = loop("Failed", "BUILD_USER_ERROR").original?.bytes ?? Buffer.alloc(0);
+    // A timestamp precedes the event, and what follows is cut off.
+    const head = Buffer.concat([Buffer.from([0x0a, 2, 0x08, 1]), frame.subarray(0, 6)]);
+    const detail: Event["detail"] =
+      phase === "build"
+        ? { $case: "build", value: { artifact: "", host_platform: "", target_platforms: "", cache_hit: false } }
+        : { $case: "phase", value: { name: phase, task_id: "", status: "Failed" } };
+    const cause = oversize({ kind: `${phase}.failed`, error: failure, detail });
+    const large = {
+      ...cause,
+      original: { ...cause.original, type: "", bytes: Buffer.alloc(0), size: 8_000_000n, head },
+    };
+    const end = Event.create({ channel: "v1", part: 1, kind: "loop.failed", error: failure });
+    const before = [...firstLoop, loop("In Progress"), build("web", "Failed", "BUILD_USER_ERROR")];
+    expect(fold(...before, large, end)).toEqual(fold(...before, loop("Failed", "BUILD_USER_ERROR")));
   });
 
   it("have no status where their kind is one that every object has", () => {

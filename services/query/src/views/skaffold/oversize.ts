@@ -1,3 +1,4 @@
+import { BinaryReader } from "@bufbuild/protobuf/wire";
 import { StatusCode } from "@tapedeck/proto/skaffold/enums/enums";
 import {
   BuildEvent,
@@ -30,7 +31,9 @@ export function normalizedV1(event: Event): V1Event | undefined {
     ownValue(v1Texts, event.kind) ||
     ownValue(phaseTexts, verb ?? "") ||
     "";
-  switch (noun) {
+  switch (isCauseOfLoop(event) ? "cause" : noun) {
+    case "cause":
+      return { $case: "devLoopEvent", value: DevLoopEvent.create({ status: "Failed", err: actionableErr }) };
     case "session":
       if (verb !== "configured") return undefined;
       return { $case: "metaEvent", value: MetaEvent.create({ entry: "Starting Skaffold: ", metadata: {} }) };
@@ -40,8 +43,6 @@ export function normalizedV1(event: Event): V1Event | undefined {
     }
     case "build": {
       const artifact = detail?.$case === "build" ? detail.value.artifact : subject;
-      // All builds failed together, which the frame reports as the end of its loop.
-      if (artifact === "") return undefined;
       return { $case: "buildEvent", value: BuildEvent.create({ artifact, status, errCode, actionableErr }) };
     }
     case "test":
@@ -76,6 +77,37 @@ export function normalizedV1(event: Event): V1Event | undefined {
       };
     default:
       return undefined;
+  }
+}
+
+/**
+ * Whether the first fact of a frame is the phase because of which its loop failed, with the error of the loop. The loop's
+ * own end is the second one, which has no original to show that the frame was too large.
+ */
+function isCauseOfLoop({ kind, original }: Event): boolean {
+  return !kind.startsWith("loop.") && eventFieldIn(original?.head ?? new Uint8Array()) === devLoopEventField;
+}
+
+/** Of LogEntry. */
+const eventField = 2;
+/** Of Event. */
+const devLoopEventField = 9;
+
+/** Number of the event's field in a LogEntry that is cut off; undefined where it was cut before the event. */
+function eventFieldIn(head: Uint8Array): number | undefined {
+  const reader = new BinaryReader(head);
+  try {
+    for (;;) {
+      const [field, wireType] = reader.tag();
+      if (field !== eventField) {
+        reader.skip(wireType);
+        continue;
+      }
+      reader.uint32(); // its length
+      return reader.tag()[0];
+    }
+  } catch {
+    return undefined;
   }
 }
 
