@@ -76,18 +76,21 @@ export function endedBecauseOf(steps: LoopSteps, artifact: string, error: Event[
   return isEndedBySkaffold(error) ? failedBuild.artifact : undefined;
 }
 
-/** The texts of a canceled context, of processes that a signal ended, and of another build's error passed on. */
+/** The texts of processes that a signal ended, and of another build's error passed on. */
 const endedTexts =
-  /\bsignal: (?:killed|interrupt|terminated)\b|\bexit (?:status|code):? (?:130|137|143)\b|\bcontext cancell?ed\b|\bbuild \[[^\]]*\] failed\b/i;
+  /\bsignal: (?:killed|interrupt|terminated)\b|\bexit (?:status|code):? (?:130|137|143)\b|\bbuild \[[^\]]*\] failed\b/i;
 
 /**
  * Whether an error may be that of a step that Skaffold ended because another one failed. By itself it shows nothing: real
  * failures have such texts, too.
  */
 export function isEndedBySkaffold(error: Event["error"]): boolean {
-  if (error === undefined) return false;
-  const { code, message } = error;
-  return /_CANCELLED\b/.test(code) || endedTexts.test(message);
+  return isContextCanceled(error) || endedTexts.test(error?.message ?? "");
+}
+
+/** Whether Skaffold gave up a step: because another one failed, or because the user ended Skaffold. */
+export function isContextCanceled(error: Event["error"]): boolean {
+  return error !== undefined && (/_CANCELLED\b/.test(error.code) || /\bcontext cancell?ed\b/i.test(error.message));
 }
 
 function failingAfter(

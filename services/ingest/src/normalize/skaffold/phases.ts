@@ -2,6 +2,7 @@ import type { Event, OperationRef } from "@tapedeck/proto/tapedeck/v1/event";
 import { ownValue } from "@tapedeck/shared/own-value";
 import type { Fact } from "../fact.ts";
 import { canceled, failed, failure, name, summary } from "../facts.ts";
+import { isContextCanceled } from "./loop-steps.ts";
 
 const texts = {
   init: "init",
@@ -25,7 +26,8 @@ export function failedPhase(
   { runner, loop }: Pick<OperationRef, "runner" | "loop">,
   task = "",
 ): Fact {
-  const isCanceled = phase !== "init" && phase !== "check" && wasCanceled(error);
+  // No other step has failed, of which this could be a consequence: the user ended Skaffold.
+  const isCanceled = phase !== "init" && phase !== "check" && isContextCanceled(error);
   const status = isCanceled ? "Canceled" : "Failed";
   const detail: Fact["detail"] =
     phase === "build"
@@ -41,11 +43,6 @@ export function failedPhase(
     summary: summary(`${what} canceled`),
     ...rest,
   };
-}
-
-/** The user ended Skaffold. No other step has failed, of which this could be a consequence. */
-function wasCanceled(error: Event["error"]): boolean {
-  return error !== undefined && (/_CANCELLED\b/.test(error.code) || /\bcontext cancell?ed\b/i.test(error.message));
 }
 
 /** The phases by the first words of their error codes. The code of a failed sync is not among them: a sync is tried again. */

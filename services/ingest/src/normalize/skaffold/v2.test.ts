@@ -3,6 +3,7 @@ import { fromGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json"
 import { messageType } from "@tapedeck/shared/descriptors/registry";
 import { describe, expect, it } from "vitest";
 import type { Fact } from "../fact.ts";
+import type { FrameReader } from "../normalizer.ts";
 import { frameReader } from "./frame-reader.ts";
 import { logs } from "./logs.ts";
 import { v2 } from "./v2.ts";
@@ -189,15 +190,31 @@ describe("a task whose step failed", () => {
     expect(afterRestart(events, end("Build"))).toBe("build.failed");
   });
 
+  it("is not one that a client put into the stream, also after a restart", () => {
+    const injected = step("Build", "Failed");
+    for (const isRestarted of [false, true]) {
+      const [before, restarted] = [frameReader(v2), frameReader(v2)];
+      for (const event of [...begun("Build"), injected]) resumeWith(restarted, before, event, event === injected);
+      const [fact] = (isRestarted ? restarted : before).read(frame(end("Build")));
+      expect(fact.kind).toBe("build.failed");
+    }
+  });
+
   /** The kind of an event that is read by a recorder that started after these. */
   function afterRestart(events: readonly object[], event: object): string {
     const [before, after] = [frameReader(v2), frameReader(v2)];
-    for (const bytes of events.map(frame)) {
-      const { original } = Event.fromPartial({ original: { bytes: Buffer.from(bytes) } });
-      for (const fact of before.read(bytes))
-        after.resume({ ...Event.decode(new Uint8Array()), ...fact, outcome: 0, inferred: false, original });
-    }
+    for (const one of events) resumeWith(after, before, one);
     return after.read(frame(event))[0].kind;
+  }
+
+  /** One reads the event, and the other gets what was recorded of it. */
+  function resumeWith(after: FrameReader, before: FrameReader, event: object, injected = false): void {
+    const bytes = frame(event);
+    const { original } = Event.fromPartial({ original: { bytes: Buffer.from(bytes) } });
+    const rest = { outcome: 0, inferred: false, original, injected };
+    for (const fact of before.read(bytes, injected)) {
+      after.resume({ ...Event.decode(new Uint8Array()), ...fact, ...rest });
+    }
   }
 });
 

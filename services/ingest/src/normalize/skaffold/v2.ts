@@ -18,7 +18,7 @@ import { failedPhase, type Phase } from "./phases.ts";
 
 type V2EventType = NonNullable<V2Event["event_type"]>;
 
-/** `failureKnown`: a failure of the current task, or of a step of it, has been reported. */
+/** `failureKnown`: Skaffold has reported a failure of the current task, or of a step of it. An injected event reports none. */
 type Memory = V2Memory & { readonly failureKnown: boolean };
 
 /**
@@ -27,11 +27,12 @@ type Memory = V2Memory & { readonly failureKnown: boolean };
  */
 export const v2: ChannelReader<Memory> = {
   start: { ...startOfV2, failureKnown: false },
-  read(memory, bytes) {
+  read(memory, bytes, injected) {
     try {
       const event = V2Event.decode(bytes);
       const eventType = event.event_type;
-      const next = { ...rememberV2(memory, eventType), failureKnown: isFailureKnown(memory.failureKnown, eventType) };
+      const failureKnown = injected ? memory.failureKnown : isFailureKnown(memory.failureKnown, eventType);
+      const next = { ...rememberV2(memory, eventType), failureKnown };
       const fact =
         eventType === undefined
           ? mirror(laterType(event))
@@ -246,7 +247,7 @@ function resume(memory: Memory, event: Event): Memory {
     runId: mirrored?.what === "metaEvent" ? runIdOf(event, runner === memory.runner ? memory.runId : "") : memory.runId,
     // No other event moves the loop forward.
     loopJustStarted: mirrored?.what === "taskEvent" && runner === memory.runner && loop > memory.loop,
-    failureKnown: resumedFailure(memory.failureKnown, event),
+    failureKnown: event.injected ? memory.failureKnown : resumedFailure(memory.failureKnown, event),
   };
 }
 
