@@ -211,9 +211,9 @@ describe("a task whose step failed", () => {
   function resumeWith(after: FrameReader, before: FrameReader, event: object, injected = false): void {
     const bytes = frame(event);
     const { original } = Event.fromPartial({ original: { bytes: Buffer.from(bytes) } });
-    const rest = { outcome: 0, inferred: false, original, injected };
+    const none = Event.decode(new Uint8Array());
     for (const fact of before.read(bytes, injected)) {
-      after.resume({ ...Event.decode(new Uint8Array()), ...fact, ...rest });
+      after.resume({ ...none, ...fact, outcome: 0, inferred: false, original, injected });
     }
   }
 });

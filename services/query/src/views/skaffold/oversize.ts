@@ -88,9 +88,8 @@ function isCauseOfLoop({ kind, original }: Event): boolean {
   return !kind.startsWith("loop.") && eventFieldIn(original?.head ?? new Uint8Array()) === devLoopEventField;
 }
 
-/** Of LogEntry. */
+/** The number of `event` in LogEntry, and that of `devLoopEvent` in Event. */
 const eventField = 2;
-/** Of Event. */
 const devLoopEventField = 9;
 
 /** Number of the event's field in a LogEntry that is cut off; undefined where it was cut before the event. */

@@ -348,6 +348,16 @@ it("a step after the failed one is no difference: it did not happen", () => {
   expect(differencesOf(left, good).differences.map(({ kind }) => kind)).toEqual(["failure"]);
 });
 
+it.each([
+  ["a loop, which deploys before it prepares what it watches", 1, ["failure", "resource"]],
+  ["a runner, which is made before all else", 0, ["failure"]],
+] as const)("a step before the failed one is compared: init of %s", (_, loop, kinds) => {
+  const resources = named({ "deployment/web": "ready", "deployment/api": "pending" });
+  const { differences } = differencesOf(broken({ ...laterLoop, loop, resources }, failed("init", "no")), good);
+  const found = differences.map(({ kind }) => kind).filter((kind) => kind !== "port");
+  expect(found.toSorted()).toEqual(kinds);
+});
+
 it("two failures of one kind are the same, whatever ids and times are in their texts", () => {
   const text = (id: string, ms: string) =>
     failed("check", `pod web-${id} is not ready after ${ms}: back-off restarting`);

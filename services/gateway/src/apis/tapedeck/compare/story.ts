@@ -10,6 +10,8 @@ export type Story = {
   readonly isSameSession: boolean;
   readonly phase: string;
   readonly subject: string;
+  /** The steps that did not happen because this one failed. */
+  readonly later: ReadonlySet<string>;
   readonly explains: ReadonlySet<DifferenceKind>;
   /** The settings, by the first part of their names, that the texts are known to come of. */
   readonly areas: ReadonlySet<string>;
@@ -21,8 +23,14 @@ export type Story = {
   readonly slow: readonly SummaryStep[];
 };
 
-/** The steps of a loop in their order: what comes after the one that failed did not happen because of it. */
-const order: readonly string[] = ["init", "build", "test", "render", "deploy", "check", "verify", "exec"];
+/** The steps of a loop, or of a command, in their order. */
+const order = ["build", "test", "render", "deploy", "check", "verify", "exec"] as const;
+
+/** The steps after one. The runner is made before everything else; a loop prepares what it watches after its deploy. */
+function stepsAfter(phase: string, loop: number): readonly string[] {
+  const steps: readonly string[] = loop === 0 ? ["init", ...order] : [...order, "init"];
+  return steps.includes(phase) ? steps.slice(steps.indexOf(phase) + 1) : [];
+}
 
 /** Later parts of a text contribute little to the cause. */
 const longestText = 8_192;
@@ -31,6 +39,7 @@ const major = /\b(?:version|release)s?\W{1,4}v?(\d{1,4})\b(?!\.\d)/gi;
 export function storyOf(left: SideSummary, right: SideSummary | undefined): Story {
   const failures = [left.failure, right?.failure].filter((failure) => failure !== undefined);
   const [main] = failures;
+  const failing = left.failure === undefined ? right : left;
   const texts = [
     ...failures.flatMap(textsOf),
     ...[left, right].flatMap((side) => (side?.failure === undefined ? [] : badResources(side))),
@@ -41,6 +50,7 @@ export function storyOf(left: SideSummary, right: SideSummary | undefined): Stor
     isSameSession: left.session === right?.session,
     phase: main?.phase ?? "",
     subject: main?.subject ?? "",
+    later: new Set(stepsAfter(main?.phase ?? "", failing?.loop ?? 0)),
     explains: new Set(reasons.flatMap(({ explains }) => explains)),
     areas: new Set(reasons.flatMap(({ areas = [] }) => areas)),
     words: [...new Set(texts.flatMap((text) => ` ${text.slice(0, longestText)} `.split(/[^\w./:@-]+/)))],
@@ -97,10 +107,6 @@ function isWord(part: string, word: string): boolean {
   // A registry or a folder is meant by what is in it.
   if (word.includes("/") && part.startsWith(`${word}/`)) return true;
   return part === word || part.split(/[/:@]/).includes(word) || part.replace(/[.:]+$/, "") === word;
-}
-
-export function isAfterFailure({ phase }: Story, step: string): boolean {
-  return order.includes(phase) && order.indexOf(step) > order.indexOf(phase);
 }
 
 /** The most informative line of a failure. */

@@ -3,7 +3,7 @@ import type { DifferenceKind } from "../schemas/comparison.ts";
 import { differentOptions, isConfiguration } from "./command-options.ts";
 import { isTelling, reasonOf } from "./reasons.ts";
 import type { Found, FoundByName, SideSummary } from "./side-summary.ts";
-import { isAfterFailure, isMentioned, isReady, type Story } from "./story.ts";
+import { isMentioned, isReady, type Story } from "./story.ts";
 import { type Compared, nothing, type Weighed } from "./weighed.ts";
 
 export type Pair = { readonly subject: string; readonly left: Found | undefined; readonly right: Found | undefined };
@@ -106,7 +106,7 @@ export function artifactDifferences(left: SideSummary, right: SideSummary, story
 
 export function resourceDifferences(left: SideSummary, right: SideSummary, story: Story): Compared {
   // A side that checked nothing in its loop, or came to no check, has no statement about its resources.
-  const isSilent = left.resources.size === 0 || right.resources.size === 0 || isAfterFailure(story, "check");
+  const isSilent = left.resources.size === 0 || right.resources.size === 0 || story.later.has("check");
   if (isSilent) return nothing;
   const { artifacts } = left;
   return compared("resource", [left.resources, right.resources], right, (pair) => {
