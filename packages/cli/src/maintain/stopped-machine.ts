@@ -1,18 +1,15 @@
-import { existsSync } from "node:fs";
 import { stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { loadSecrets } from "@tapedeck/infra/local/secrets";
-import { type NatsSettings, natsSettings } from "@tapedeck/shared/service/nats";
-import { loadSettingsFile, settingsReader } from "@tapedeck/shared/service/settings";
 import type { NatsConnection } from "nats";
 import { CommandError } from "../command-error.ts";
 import { printError } from "../display/output.ts";
 import { checkDataFolder } from "../up/data-folder.ts";
-import { lockUp, runningUp } from "../up/lock.ts";
+import { lockUp } from "../up/lock.ts";
 import { databaseName, natsUser, ownerUrl } from "../up/own-servers.ts";
 import { startServers } from "../up/servers.ts";
-import { dialNats } from "./nats-here.ts";
+import { dialNats, findHere } from "./here.ts";
 
 /** NATS and Postgres of a Tapedeck that does not run: those of a data folder, or those that the settings name. */
 export type StoppedMachine = AsyncDisposable & {
@@ -28,7 +25,7 @@ export type StoppedMachine = AsyncDisposable & {
  */
 export async function openStoppedMachine(data: string, env: NodeJS.ProcessEnv = process.env): Promise<StoppedMachine> {
   const dataDir = resolve(data);
-  const running = await runningUp(dataDir);
+  const { running, ...named } = await findHere(data, env);
   if (running !== undefined) {
     throw new CommandError(
       `Tapedeck runs on ${data} (process ${running.pid}): stop it first, and start it again afterwards.`,
@@ -37,36 +34,28 @@ export async function openStoppedMachine(data: string, env: NodeJS.ProcessEnv = 
   await checkDataFolder(dataDir);
   await using stack = new AsyncDisposableStack();
   stack.use(await lockUp(dataDir, "record", dataDir));
-  const { nats: named, databaseUrl: namedDatabase } = namedServers(env);
+  const namedNats = await named.nats();
+  const namedDatabase = await named.databaseUrl();
   const secrets = await loadSecrets(join(dataDir, "secrets"));
   const hasTables = await stat(join(dataDir, "postgres")).then(Boolean, () => false);
   const servers = await startServers({
     storeDir: dataDir,
     secrets,
-    nats: named === undefined ? { port: 0 } : undefined,
+    nats: namedNats === undefined ? { port: 0 } : undefined,
     postgres: hasTables && namedDatabase === undefined ? { port: 0, database: databaseName } : undefined,
     printLine: (line) => printError(`tapedeck: ${line}`),
   });
   if (servers.nats) stack.use(servers.nats);
   if (servers.postgres) stack.use(servers.postgres);
-  // Without user and password: the client takes a port out of some passwords that stand in the address.
   const url = `nats://127.0.0.1:${servers.nats?.current().port}`;
   const own = { url, user: natsUser, password: secrets.natsPassword };
-  const nats = stack.adopt(await dialNats(named ?? own), (connection) => connection.close());
-  if (named !== undefined) await refuseWriters(nats);
+  const nats = stack.adopt(await dialNats(namedNats ?? own), (connection) => connection.close());
+  if (namedNats !== undefined) await refuseWriters(nats);
   const postgres = servers.postgres?.current();
   const databaseUrl =
     namedDatabase ?? (postgres === undefined ? undefined : ownerUrl(`127.0.0.1:${postgres.port}`, secrets));
   const owned = stack.move();
   return { nats, databaseUrl, dataDir, [Symbol.asyncDispose]: () => owned.disposeAsync() };
-}
-
-/** Settings that point to external servers. */
-function namedServers(env: NodeJS.ProcessEnv): { nats: NatsSettings | undefined; databaseUrl: string | undefined } {
-  const path = env.TAPEDECK_CONFIG || (existsSync("tapedeck.yaml") ? "tapedeck.yaml" : undefined);
-  const read = settingsReader({ env, file: path === undefined ? undefined : loadSettingsFile(path) });
-  const isNamed = read.string("nats.url", undefined) !== undefined;
-  return { nats: isNamed ? natsSettings(read) : undefined, databaseUrl: read.string("postgres.url", undefined) };
 }
 
 /** A recorder holds a lease. On a NATS that is not ours, nothing else shows whether a Tapedeck runs on it. */

@@ -1,6 +1,5 @@
 import { join, resolve } from "node:path";
 import { loadSecrets } from "@tapedeck/infra/local/secrets";
-import { commandToStart } from "@tapedeck/shared/installation";
 import { type Log, openLog } from "@tapedeck/shared/log/jetstream";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { connectNats } from "@tapedeck/shared/service/nats";
@@ -8,6 +7,7 @@ import type { NatsConnection } from "nats";
 import { CommandError } from "../command-error.ts";
 import { type RunningUp, runningUp } from "../up/lock.ts";
 import { natsUser, ownerUrl } from "../up/own-servers.ts";
+import { noServerOn } from "./here.ts";
 
 /** The inside of the Tapedeck that `up` runs on a data folder: its log and its database. */
 export type ThisMachine = AsyncDisposable & {
@@ -16,13 +16,6 @@ export type ThisMachine = AsyncDisposable & {
   readonly log: Log;
   readonly databaseUrl: string;
 };
-
-export function noServerOn(data: string): CommandError {
-  const start = commandToStart();
-  return new CommandError(
-    `no Tapedeck server runs on ${data}: start it with \`${start}\`, or give its data folder (--data).`,
-  );
-}
 
 /** @throws CommandError when no Tapedeck runs there, or one with external servers */
 export async function openThisMachine(data: string): Promise<ThisMachine> {

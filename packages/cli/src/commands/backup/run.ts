@@ -1,4 +1,3 @@
-import { resolve } from "node:path";
 import { backUpLog } from "@tapedeck/shared/log/backup";
 import { backupOf, openTokenStore } from "@tapedeck/shared/tokens/store";
 import { CommandError } from "../../command-error.ts";
@@ -7,13 +6,10 @@ import { bytesText } from "../../display/durations.ts";
 import { print } from "../../display/output.ts";
 import { auditHere } from "../../maintain/audit-here.ts";
 import { newBackup } from "../../maintain/backup-folder.ts";
-import { dialNats, natsHere } from "../../maintain/nats-here.ts";
+import { dialNats, findHere, noServerOn } from "../../maintain/here.ts";
 import { type BackupEnd, remoteMaintenance } from "../../maintain/remote.ts";
-import { settingsHere } from "../../maintain/settings-here.ts";
-import { noServerOn } from "../../maintain/this-machine.ts";
 import { announceTapedeck } from "../../maintain/which-tapedeck.ts";
 import { Progress, type ProgressTo } from "../../progress.ts";
-import { runningUp } from "../../up/lock.ts";
 
 export type BackupOptions = { readonly data: string; readonly url?: string; readonly here?: boolean };
 
@@ -45,8 +41,7 @@ type MakeBackup = (take: Take, signal: AbortSignal) => Promise<BackupEnd>;
 
 /** At the NATS that `up` runs on a data folder, or at the one that the settings name, such as a shard's. */
 async function backUpHere(data: string, take: Take, signal: AbortSignal): Promise<BackupEnd> {
-  const running = await runningUp(resolve(data));
-  const settings = await natsHere(running, settingsHere(running, process.env), data);
+  const settings = await (await findHere(data)).nats();
   if (settings === undefined) throw noServerOn(data);
   await using stack = new AsyncDisposableStack();
   const nats = stack.adopt(await dialNats(settings), (connection) => connection.close());

@@ -12,7 +12,7 @@ import { CommandError } from "../../command-error.ts";
 import { print, printError, printJson } from "../../display/output.ts";
 import { table } from "../../display/table.ts";
 import { auditDone, auditHere } from "../../maintain/audit-here.ts";
-import { dialNats } from "../../maintain/nats-here.ts";
+import { dialNats } from "../../maintain/here.ts";
 import { announceLocalOnly } from "../../maintain/which-tapedeck.ts";
 import { type DatabaseHere, openDatabaseHere } from "./database-here.ts";
 

@@ -1,14 +1,10 @@
-import { resolve } from "node:path";
-import { commandToStart } from "@tapedeck/shared/installation";
 import { durationForm, durationMs } from "@tapedeck/shared/service/duration";
 import { demoWorkspace, namePart } from "@tapedeck/shared/source";
 import { openTokenStore } from "@tapedeck/shared/tokens/store";
 import { makeToken, type TokenRecord } from "@tapedeck/shared/tokens/token";
 import { CommandError } from "../../command-error.ts";
 import { auditDone, auditHere } from "../../maintain/audit-here.ts";
-import { dialNats, natsHere } from "../../maintain/nats-here.ts";
-import { settingsHere } from "../../maintain/settings-here.ts";
-import { runningUp } from "../../up/lock.ts";
+import { dialNats, findHere, noServerOn } from "../../maintain/here.ts";
 import type { Tokens } from "./tokens.ts";
 
 /**
@@ -17,18 +13,15 @@ import type { Tokens } from "./tokens.ts";
  * @throws CommandError when there is neither, or it can't be reached
  */
 export async function openTokensHere(data: string, env: NodeJS.ProcessEnv): Promise<Tokens> {
-  const running = await runningUp(resolve(data));
-  const read = settingsHere(running, env);
-  const nats = await natsHere(running, read, data);
-  if (nats === undefined) {
-    throw new CommandError(
-      `no Tapedeck server runs on ${data}: start it with \`${commandToStart()}\`, or give its data folder (--data), its NATS (TAPEDECK_NATS_URL) or its HTTP address (--url).`,
-    );
-  }
+  const here = await findHere(data, env);
+  const nats = await here.nats();
+  if (nats === undefined) throw noServerOn(data, "its NATS (TAPEDECK_NATS_URL)", "its HTTP address (--url)");
   await using stack = new AsyncDisposableStack();
   const connection = stack.adopt(await dialNats(nats), (nc) => nc.close());
   const store = await openTokenStore(connection);
-  const defaultWorkspace = running?.mode === "demo" ? demoWorkspace : namePart(read.string("workspace", "default"));
+  const read = here.settings();
+  const defaultWorkspace =
+    here.running?.mode === "demo" ? demoWorkspace : namePart(read.string("workspace", "default"));
   const needsToken = read.string("auth", "none") === "tokens";
   const audited = (action: "token.created" | "token.revoked", { workspace, ...record }: TokenRecord) => {
     const { id, name, roles, expiresAt } = record;
