@@ -86,7 +86,7 @@ const holdsWhatTheLockSays = () => {
   return true;
 };
 
-/** Two at once (a start and a test on a fresh clone) must not both write node_modules. */
+/** Two at once (a start and a test on a fresh clone) must not both write node_modules, or both build the manual. */
 const withInstallLock = async (install) => {
   mkdirSync(join(root, ".tapedeck"), { recursive: true });
   const lock = join(root, ".tapedeck", "install.lock");
@@ -99,13 +99,17 @@ const withInstallLock = async (install) => {
     } catch (error) {
       if (error.code !== "EEXIST") fail(`${lock} can't be written: ${error.message}.`);
       if (!isAlive(Number(existsSync(lock) && readFileSync(lock, "utf8")))) rmSync(lock, { force: true });
-      else if (!isAnnounced) console.log("another process is installing the packages; waiting for it");
+      else if (!isAnnounced)
+        console.log("another process is installing packages or building the manual; waiting for it");
       isAnnounced = true;
     }
   }
-  process.once("exit", () => rmSync(lock, { force: true }));
+  const release = () => rmSync(lock, { force: true });
+  process.once("exit", release);
   await install();
-  rmSync(lock, { force: true });
+  // At the exit, another process may have the lock.
+  process.off("exit", release);
+  release();
 };
 
 const isAlive = (pid) => {
@@ -150,19 +154,20 @@ const prepare = async () => {
  * The manual as a site. Its packages take 100 MB, so they have a folder and a lock of their own, and are installed only
  * where it is built.
  */
-const buildDocs = async () => {
-  const site = join(root, "infra", "docs-site");
-  const lock = createHash("sha256")
-    .update(readFileSync(join(site, "package-lock.json")))
-    .digest("hex");
-  const stamp = join(site, "node_modules", ".installed-from");
-  if (!existsSync(stamp) || readFileSync(stamp, "utf8") !== lock) {
-    const args = ["ci", "--no-audit", "--no-fund", "--prefix", site];
-    await step("installing the packages of the manual (npm ci)", "npm", args, { env: outside });
-    writeFileSync(stamp, lock);
-  }
-  await step("building the manual", node, [join(site, "build.mjs")]);
-};
+const buildDocs = () =>
+  withInstallLock(async () => {
+    const site = join(root, "infra", "docs-site");
+    const lock = createHash("sha256")
+      .update(readFileSync(join(site, "package-lock.json")))
+      .digest("hex");
+    const stamp = join(site, "node_modules", ".installed-from");
+    if (!existsSync(stamp) || readFileSync(stamp, "utf8") !== lock) {
+      const args = ["ci", "--no-audit", "--no-fund", "--prefix", site];
+      await step("installing the packages of the manual (npm ci)", "npm", args, { env: outside });
+      writeFileSync(stamp, lock);
+    }
+    await step("building the manual", node, [join(site, "build.mjs")]);
+  });
 
 const chromiums = ["chromium", "chromium-browser", "google-chrome"];
 
@@ -283,6 +288,7 @@ const commands = {
   },
   release: async (args) => {
     await prepare();
+    await buildDocs();
     become(node, [join(root, "infra", "dist", "release.ts"), ...args]);
   },
   bench: async (args) => {

@@ -13,18 +13,17 @@ const inScripts = [
   ...["@vueuse/core", "@vueuse/integrations", "@vueuse/shared", "focus-trap", "mark.js", "minisearch", "tabbable"],
 ];
 
-/** `npm run dist` builds the manual before; a test that needs no manual does not. */
-const isBuilt = () => existsSync(join(site, "dist/index.html"));
-
 /** Copies the built manual to a folder. @returns the packages whose code is in it */
-export async function copyDocs(to: string): Promise<readonly ThirdParty[]> {
-  if (!isBuilt()) return [];
-  await cp(join(site, "dist"), to, { recursive: true });
+export async function copyDocs(to: string, built: string = join(site, "dist")): Promise<readonly ThirdParty[]> {
+  if (!existsSync(join(built, "index.html"))) {
+    throw new Error("the manual is not built: run `npm run docs:build`, which `npm run dist` does by itself");
+  }
+  await cp(built, to, { recursive: true });
   return inScripts.map((name) => aboutPackage(installedFolder(site, name)));
 }
 
 /** npm's bill of the checkout, with what the manual was built with. */
 export async function bomWithDocs(): Promise<Bom> {
   const all = await npmBom();
-  return isBuilt() ? { ...all, ...joined(all, await npmBom(site)) } : all;
+  return { ...all, ...joined(all, await npmBom(site)) };
 }

@@ -29,7 +29,7 @@ describe("the packages and executables of npm run dist", { timeout: 600_000 }, (
   let url = "";
 
   beforeAll(async () => {
-    dist = await built("x64");
+    dist = await built("x64", { withDocs: true });
     // The stand-in of Skaffold, and a nats-server as a package manager would have put it there.
     place = await cleanPlace([await ownNode(), dirname(inject("natsServer"))]);
     page = await installPage();
@@ -176,6 +176,8 @@ describe("the packages and executables of npm run dist", { timeout: 600_000 }, (
     const page = await fetch(url, { headers: { accept: "text/html" } });
     expect([page.status, await page.text()]).toEqual([200, expect.stringContaining("<script")]);
     expect((await fetch(`${url}/api/docs/json`)).status).toBe(200);
+    const manual = await fetch(`${url}/docs/`);
+    expect([manual.status, await manual.text()]).toEqual([200, expect.stringContaining("/docs/install")]);
   });
 
   it("records a command, and shows what it recorded", async () => {

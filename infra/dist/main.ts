@@ -4,6 +4,7 @@
  *
  *   --to <folder>   where to; what is there is deleted (dist)
  *   --only <part>   beside the npm packages only x64, arm64 (executables) or debian, or with npm nothing; repeatable
+ *   --without-docs  without the manual, for tests
  */
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
@@ -24,15 +25,21 @@ import {
   type Materials,
   materialsOfExecutable,
   materialsOfPackage,
+  npmBom,
   restricted,
   type Subject,
 } from "./sbom.ts";
 import { buildServerPackage } from "./server-package.ts";
 
 const { values } = parseArgs({
-  options: { to: { type: "string", default: join(root, "dist") }, only: { type: "string", multiple: true } },
+  options: {
+    to: { type: "string", default: join(root, "dist") },
+    only: { type: "string", multiple: true },
+    "without-docs": { type: "boolean", default: false },
+  },
 });
 const to = resolve(values.to);
+const withDocs = !values["without-docs"];
 const stage = join(to, "stage");
 const tapedeck: Subject = { name: "tapedeck", purl: `pkg:generic/tapedeck@${version}` };
 const isSelected = (part: string) => values.only === undefined || values.only.includes(part);
@@ -48,10 +55,10 @@ await mkdir(stage, { recursive: true });
 
 const packages = [
   await timed("bundled the CLI", () => buildCliPackage(join(stage, "cli"))),
-  await timed("bundled the servers", () => buildServerPackage(join(stage, "server"))),
+  await timed("bundled the servers", () => buildServerPackage(join(stage, "server"), { withDocs })),
 ];
 const archives = await timed("packed both", () => packAll(packages));
-const all = await timed("asked npm what they consist of", () => bomWithDocs());
+const all = await timed("asked npm what they consist of", () => (withDocs ? bomWithDocs() : npmBom()));
 for (const one of packages) {
   const { name } = one;
   const purl = `pkg:npm/${name.replace("@", "%40")}@${version}`;

@@ -21,11 +21,10 @@ export type Publication = {
 const dist = join(root, "dist");
 /** What is published beside the files of `npm run dist`. */
 export const releaseFolder = join(dist, "release");
-const site = join(root, "infra", "docs-site", "dist");
 
 /** All that a release consists of. */
 export const publications: readonly Publication[] = [
-  { what: "npm packages with provenance", by: "npm publish", folder: dist, files: /^tapedeck-dev-.*\.tgz$/ },
+  { what: "npm packages with provenance", by: "npm-publish.mjs", folder: dist, files: /^tapedeck-dev-.*\.tgz$/ },
   { what: "executables", by: "gh release create", folder: dist, files: /-linux-\w+$/ },
   {
     what: "Debian package",
@@ -50,13 +49,6 @@ export const publications: readonly Publication[] = [
     build: buildChart,
     folder: releaseFolder,
     files: /\.tgz$/,
-  },
-  {
-    what: "docs site",
-    by: "actions/deploy-pages",
-    build: () => run("npm", "run", "docs:build"),
-    folder: site,
-    files: /^index\.html$/,
   },
 ];
 

@@ -24,9 +24,12 @@ async function repository(changed: Readonly<Record<string, string>> = {}): Promi
     await mkdir(dirname(join(folder, path)), { recursive: true });
     await writeFile(join(folder, path), text);
   }
-  git(folder, "init", "--quiet");
+  git(folder, "init", "--quiet", "--initial-branch", "main");
   git(folder, "add", ".");
   git(folder, "commit", "--quiet", "--message", "Start");
+  git(folder, "init", "--quiet", "--bare", join(folder, ".git", "origin"));
+  git(folder, "remote", "add", "origin", join(folder, ".git", "origin"));
+  git(folder, "push", "--quiet", "origin", "main");
   return folder;
 }
 
@@ -68,7 +71,28 @@ it("a tag at another commit prevents a release", async () => {
   const folder = await repository();
   git(folder, "tag", "v1.2.3");
   git(folder, "commit", "--quiet", "--allow-empty", "--message", "Go on");
+  git(folder, "push", "--quiet", "origin", "main");
   expect(await reasonsAgainst(folder, "1.2.3")).toEqual(["the tag v1.2.3 is at another commit"]);
+});
+
+it("a commit that is not the main of origin can't be released, unless origin has its tag", async () => {
+  const folder = await repository();
+  git(folder, "commit", "--quiet", "--allow-empty", "--message", "Go on");
+  const reason = "HEAD is not the main of origin: push it, or check out origin/main";
+  expect(await reasonsAgainst(folder, "1.2.3")).toEqual([reason]);
+  git(folder, "push", "--quiet", "origin", "main");
+  git(folder, "checkout", "--quiet", "HEAD~1");
+  expect(await reasonsAgainst(folder, "1.2.3")).toEqual([reason]);
+  git(folder, "tag", "--annotate", "v1.2.3", "--message", "1.2.3");
+  expect(await reasonsAgainst(folder, "1.2.3")).toEqual([reason]);
+  git(folder, "push", "--quiet", "origin", "v1.2.3");
+  expect(await reasonsAgainst(folder, "1.2.3")).toEqual([]);
+});
+
+it("a checkout whose origin does not answer can't be released", async () => {
+  const folder = await repository();
+  git(folder, "remote", "remove", "origin");
+  expect(await reasonsAgainst(folder, "1.2.3")).toEqual([expect.stringMatching(/^origin does not answer: /)]);
 });
 
 it.each(["", "1.2", "v1.2.3", "1.2.3-beta.1"])("a release can't be called %j", async (version) => {

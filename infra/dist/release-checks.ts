@@ -11,6 +11,7 @@ export async function reasonsAgainst(folder: string, version: string): Promise<r
     otherVersions(folder, version),
     changelogReasons(folder, version),
     tagReasons(folder, version),
+    originReasons(folder, version),
   ]);
   return reasons.flat();
 }
@@ -59,6 +60,18 @@ async function tagReasons(folder: string, version: string): Promise<readonly str
   const head = await git(folder, "rev-parse", "HEAD");
   const tagged = await git(folder, "for-each-ref", "--format=%(objectname) %(*objectname)", `refs/tags/v${version}`);
   return tagged === "" || tagged.includes(head) ? [] : [`the tag v${version} is at another commit`];
+}
+
+/** A tag names a commit that main has at origin. Once origin has the tag, main may have moved on. */
+async function originReasons(folder: string, version: string): Promise<readonly string[]> {
+  const tag = `refs/tags/v${version}`;
+  try {
+    const listed = await git(folder, "ls-remote", "origin", "refs/heads/main", tag, `${tag}^{}`);
+    const head = await git(folder, "rev-parse", "HEAD");
+    return listed.includes(head) ? [] : ["HEAD is not the main of origin: push it, or check out origin/main"];
+  } catch (error) {
+    return [`origin does not answer: ${(error as Error).message.trim()}`];
+  }
 }
 
 async function git(folder: string, ...args: readonly string[]): Promise<string> {

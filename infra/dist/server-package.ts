@@ -19,8 +19,14 @@ const namedOnly = ["pino-pretty"];
 /** In the page, which Vite has bundled. */
 const inPage = ["preact", "@preact/signals", "@preact/signals-core", "uplot"];
 
-/** The services with the page, and the commands that run and maintain them. Packages of others are its dependencies. */
-export async function buildServerPackage(folder: string): Promise<NpmPackage> {
+/**
+ * The services with the page and the manual, and the commands that run and maintain them. Packages of others are its
+ * dependencies.
+ */
+export async function buildServerPackage(
+  folder: string,
+  { withDocs }: { readonly withDocs: boolean },
+): Promise<NpmPackage> {
   const to = join(folder, "dist");
   const { packages } = await bundle({
     folder: to,
@@ -36,7 +42,7 @@ export async function buildServerPackage(folder: string): Promise<NpmPackage> {
     ownCodeOnly: true,
   });
   await cp(join(root, "packages/web/dist"), join(to, "page"), { recursive: true });
-  const inDocs = await copyDocs(join(to, "docs"));
+  const inDocs = withDocs ? await copyDocs(join(to, "docs")) : [];
   for (const { upstream, recording } of demoRecordings) {
     const within = join(upstream, recording);
     await cp(join(root, "packages/fakes/recordings", within), join(to, "recordings", within), { recursive: true });
