@@ -1,11 +1,11 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { ControlAnswer, ControlCall, ControlReply, ControlRequest } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { asBuffer } from "@tapedeck/shared/as-buffer";
 import { maxEffectMs, observeMethod } from "@tapedeck/shared/control-effects";
 import { controlTimeouts } from "@tapedeck/shared/control-timeouts";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { ulid } from "ulid";
 import type { Normalizer } from "./normalize/normalizer.ts";
-import { bufferOf } from "./record/frames/original.ts";
 import { controlAnswered, controlRequested } from "./record/own-facts/control-facts.ts";
 import type { Injections } from "./record/session/injections.ts";
 import type { SessionRecorder } from "./record/session/session-recorder.ts";
@@ -80,7 +80,7 @@ export class ControlCalls {
   /** Nothing is changed, so nothing is recorded, and other calls are not waited for. */
   async #observe({ forwarded_method, forwarded_request }: ControlCall): Promise<ControlReply> {
     const { ask } = this.#options;
-    const answer = await ask({ call: ulid(), method: forwarded_method, request: bufferOf(forwarded_request) });
+    const answer = await ask({ call: ulid(), method: forwarded_method, request: asBuffer(forwarded_request) });
     return answer.code === unavailable ? upstreamAway(answer.message) : this.#reply(answer);
   }
 
@@ -110,7 +110,7 @@ export class ControlCalls {
     const answer =
       performance.now() > sendBefore
         ? { call: id, code: unavailable, message: tooLate, response: noBytes }
-        : await this.#send({ call: id, method, request: bufferOf(request) });
+        : await this.#send({ call: id, method, request: asBuffer(request) });
     const { code, message } = answer;
     await this.#options.recorder.recordFact(controlAnswered(id, call, { method, request, code, message }));
     return answer;
@@ -135,7 +135,7 @@ export class ControlCalls {
       const { code } = await this.#enqueue(async () => {
         // Each step is a recorded call of its own, so that its position is known as exactly as that of the first.
         const id = ulid();
-        const forwarded = { forwarded_method: step.method, forwarded_request: bufferOf(step.request) };
+        const forwarded = { forwarded_method: step.method, forwarded_request: asBuffer(step.request) };
         await recorder.recordFact(controlRequested(id, { ...call, ...forwarded }));
         return this.#makeStep(id, call, step);
       });

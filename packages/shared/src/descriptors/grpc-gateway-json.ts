@@ -9,6 +9,7 @@ import {
   toJson,
 } from "@bufbuild/protobuf";
 import { ownValue } from "../own-value.ts";
+import { isJsonObject } from "./json-object.ts";
 import { registry } from "./registry.ts";
 
 /**
@@ -20,7 +21,7 @@ import { registry } from "./registry.ts";
  */
 export function toGatewayJson(desc: DescMessage, bytes: Uint8Array): JsonObject {
   const json = toJson(desc, fromBinary(desc, bytes), { alwaysEmitImplicit: true, useProtoFieldName: true, registry });
-  if (!isObject(json)) throw new TypeError(`${desc.typeName} has no object form in JSON`);
+  if (!isJsonObject(json)) throw new TypeError(`${desc.typeName} has no object form in JSON`);
   return withUnset(desc, json);
 }
 
@@ -51,7 +52,7 @@ function withUnset(desc: DescMessage, json: JsonObject): JsonObject {
 }
 
 function withUnsetInField(field: DescField, value: JsonValue): JsonValue {
-  if (field.fieldKind === "map") return isObject(value) ? withUnsetInMap(field, value) : value;
+  if (field.fieldKind === "map") return isJsonObject(value) ? withUnsetInMap(field, value) : value;
   const message = field.message;
   if (message === undefined) return value;
   return Array.isArray(value)
@@ -68,13 +69,9 @@ function withUnsetInMap(field: DescField & { fieldKind: "map" }, map: JsonObject
 
 function withUnsetInMessage(desc: DescMessage, value: JsonValue): JsonValue {
   const isWellKnown = desc.typeName.startsWith("google.protobuf.");
-  return isWellKnown || !isObject(value) ? value : withUnset(desc, value);
+  return isWellKnown || !isJsonObject(value) ? value : withUnset(desc, value);
 }
 
 function isNullWhenUnset(field: DescField): boolean {
   return field.fieldKind === "message" && field.oneof === undefined && !field.proto.proto3Optional;
-}
-
-function isObject(value: JsonValue): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

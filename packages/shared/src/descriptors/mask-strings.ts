@@ -1,5 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
+import { asBuffer } from "../as-buffer.ts";
 
 /**
  * Looks at one string of a message and gives the text to put in its place, or undefined to leave it.
@@ -27,7 +28,7 @@ export type MappedStrings = {
  * length, and the mapper's errors.
  */
 export function mapStringFields(desc: DescMessage, bytes: Uint8Array, map: StringMapper): MappedStrings {
-  const source = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const source = asBuffer(bytes);
   let copy: Buffer | undefined;
   let changed = 0;
   const replace: StringVisitor = (start, end, path) => {

@@ -1,4 +1,5 @@
 import { BinaryReader, BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
+import { asBuffer } from "../as-buffer.ts";
 
 /**
  * All values of a field that holds messages, text or bytes. They are views of the message's own bytes, encoded as their
@@ -14,7 +15,7 @@ export function fieldsOf(message: Uint8Array, fieldNumber: number): Buffer[] {
       continue;
     }
     const bytes = reader.bytes();
-    found.push(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+    found.push(asBuffer(bytes));
   }
   return found;
 }

@@ -1,4 +1,5 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { asBuffer } from "../as-buffer.ts";
 import type { RecordedEvent } from "../log/log.ts";
 import { formatPosition } from "../log/position.ts";
 import { outcomeNames, timeSourceNames } from "./names.ts";
@@ -139,5 +140,5 @@ function key(name: string): string {
 }
 
 function base64(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64");
+  return asBuffer(bytes).toString("base64");
 }

@@ -3,6 +3,7 @@ import { TimestampSchema, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { asBuffer } from "../as-buffer.ts";
 import { messageType } from "../descriptors/registry.ts";
 import type { RecordedEvent } from "../log/log.ts";
 import { offsetOf } from "../log/offset.ts";
@@ -173,5 +174,5 @@ function camel(name: string): string {
 }
 
 function base64(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64");
+  return asBuffer(bytes).toString("base64");
 }

@@ -1,4 +1,5 @@
 import { Moved } from "@tapedeck/proto/tapedeck/v1/log";
+import { asBuffer } from "../as-buffer.ts";
 import { Fields } from "./fields.ts";
 import { indexesPerMessage, type Sequence } from "./offset.ts";
 
@@ -190,11 +191,6 @@ function originalIn(event: Buffer, start: number, end: number): Uint8Array | und
   }
   // Bytes that are empty are not on the wire.
   return bytes ?? (size > 0 ? undefined : event.subarray(0, 0));
-}
-
-/** The same bytes, not a copy. */
-export function asBuffer(bytes: Uint8Array): Buffer {
-  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
 function varintBytes(length: number): number {

@@ -1,5 +1,6 @@
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import { GetLogsResponse } from "@tapedeck/proto/rkt/v1alpha/rkt";
+import { asBuffer } from "@tapedeck/shared/as-buffer";
 import { nanosOfTimestamp } from "@tapedeck/shared/time/timestamp";
 
 /**
@@ -7,7 +8,7 @@ import { nanosOfTimestamp } from "@tapedeck/shared/time/timestamp";
  * bytes that are not such a response.
  */
 export function linesOf(response: Uint8Array): readonly Buffer[] | undefined {
-  const bytes = Buffer.from(response.buffer, response.byteOffset, response.byteLength);
+  const bytes = asBuffer(response);
   const reader = new BinaryReader(bytes);
   const lines: Buffer[] = [];
   try {

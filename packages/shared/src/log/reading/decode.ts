@@ -1,5 +1,6 @@
+import { asBuffer } from "../../as-buffer.ts";
 import { decodeEvent } from "../../events/codec.ts";
-import { asBuffer, type BatchLayout, LabelPlaces, layoutOf, type MovedFrom, sessionOf } from "../batch.ts";
+import { type BatchLayout, LabelPlaces, layoutOf, type MovedFrom, sessionOf } from "../batch.ts";
 import { type ErasedSessions, nothingErased } from "../erasures/erased-sessions.ts";
 import type { HeldEvent, RecordedEvent } from "../log.ts";
 import { type Offset, offsetOf, type Sequence } from "../offset.ts";

@@ -1,5 +1,6 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { fromGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
+import { isJsonObject } from "@tapedeck/shared/descriptors/json-object";
 import type { SkaffoldChannel } from "@tapedeck/shared/skaffold/methods";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { timestampOf } from "../frame-timestamp.ts";
@@ -54,11 +55,11 @@ export function readEventLogLine(text: string): ImportedFrame | string {
   } catch {
     return text.startsWith("{") ? "not JSON, or cut off" : "not JSON";
   }
-  if (!isObject(json)) return "not a message of Skaffold's event log";
-  if (isObject(json.error))
+  if (!isJsonObject(json)) return "not a message of Skaffold's event log";
+  if (isJsonObject(json.error))
     return `the stream ended here: ${String(json.error.message)} (code ${String(json.error.code)})`;
   const message = json.result ?? json;
-  if (!isObject(message)) return "not a message of Skaffold's event log";
+  if (!isJsonObject(message)) return "not a message of Skaffold's event log";
   return encode(channelOf(message), message);
 }
 
@@ -77,8 +78,4 @@ function encode(channel: SkaffoldChannel, message: JsonObject): ImportedFrame | 
   } catch (cause) {
     return cause instanceof Error ? cause.message : String(cause);
   }
-}
-
-function isObject(value: JsonValue | undefined): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,5 +1,6 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { EventsResponse, type GetStateResponse } from "@tapedeck/proto/tapedeck/v1/tapedeck";
+import { asBuffer } from "@tapedeck/shared/as-buffer";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { Event } from "@tapedeck/shared/events/codec";
 import { writeEventJson } from "@tapedeck/shared/events/json";
@@ -191,8 +192,4 @@ function message(
       );
     },
   };
-}
-
-function asBuffer(bytes: Uint8Array): Buffer {
-  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

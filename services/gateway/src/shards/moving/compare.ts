@@ -1,7 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
+import { asBuffer } from "@tapedeck/shared/as-buffer";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { decodeEvent } from "@tapedeck/shared/events/codec";
-import { asBuffer, eventsIn, eventsOf, labelsOf, sessionOf } from "@tapedeck/shared/log/batch";
+import { eventsIn, eventsOf, labelsOf, sessionOf } from "@tapedeck/shared/log/batch";
 import type { Log } from "@tapedeck/shared/log/jetstream";
 import type { StoredMessage } from "@tapedeck/shared/log/log";
 import type { Sequence } from "@tapedeck/shared/log/offset";

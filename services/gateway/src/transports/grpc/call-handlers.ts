@@ -1,9 +1,10 @@
 import { Metadata, type ServerDuplexStream, type ServerUnaryCall, type sendUnaryData } from "@grpc/grpc-js";
+import { asBuffer } from "@tapedeck/shared/as-buffer";
 import type { EncodedAnswer, EncodedBatches, EncodedStream, UpstreamAnswers } from "../../apis/encoded-answer.ts";
 import { boundTo, type CallContext } from "../../call-context.ts";
 import type { CallWatch } from "../../metrics.ts";
 import { contextOf, type GrpcCall, type GrpcCaller, setHead } from "./call-context.ts";
-import { asBuffer, callSignal, type StreamCall, writeAll } from "./server-stream.ts";
+import { callSignal, type StreamCall, writeAll } from "./server-stream.ts";
 import { toStatus } from "./status.ts";
 
 export type ServiceOptions = {

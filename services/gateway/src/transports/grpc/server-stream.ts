@@ -1,4 +1,5 @@
 import type { ServerDuplexStream, ServerWritableStream } from "@grpc/grpc-js";
+import { asBuffer } from "@tapedeck/shared/as-buffer";
 import { callOver } from "@tapedeck/shared/sync/call-over";
 import type { EncodedMessages } from "../../apis/encoded-answer.ts";
 import { enoughAtOnce, SendWindow } from "../send-window.ts";
@@ -68,8 +69,4 @@ export function callSignal(call: {
   call.once("cancelled", () => over.abort(callOver));
   if (call.cancelled) over.abort(callOver);
   return over.signal;
-}
-
-export function asBuffer(bytes: Uint8Array): Buffer {
-  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

@@ -7,6 +7,7 @@ import {
   FileDescriptorProtoSchema,
   StringValueSchema,
 } from "@bufbuild/protobuf/wkt";
+import { asBuffer } from "@tapedeck/shared/as-buffer";
 import { registry } from "@tapedeck/shared/descriptors/registry";
 import type { MaskedBytes } from "../../secrets/mask-bytes.ts";
 import { urlPrefix } from "./mask-untyped.ts";
@@ -19,7 +20,7 @@ export type MaskPacked = (typeUrl: string, bytes: Uint8Array, name: string) => M
 
 /** Masks the messages in the Anys of an encoded message, by `maskOne`, which keeps lengths. */
 export function maskPacked(type: DescMessage, bytes: Uint8Array, maskOne: MaskPacked): MaskedBytes {
-  if (!Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).includes(urlPrefix)) return { bytes, redacted: 0 };
+  if (!asBuffer(bytes).includes(urlPrefix)) return { bytes, redacted: 0 };
   const copy = Uint8Array.from(bytes);
   let redacted = 0;
   for (const { any, name } of packedIn(decoded(type, copy))) {

@@ -1,16 +1,12 @@
 import { hash } from "node:crypto";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { asBuffer } from "@tapedeck/shared/as-buffer";
 
 /** A larger frame is recorded without its bytes. */
 export const largestFrameBytes = 7 * 1024 * 1024;
 
 const headBytes = 64 * 1024;
 const none = Buffer.alloc(0);
-
-/** Shares the bytes instead of copying them. */
-export function bufferOf(bytes: Uint8Array): Buffer {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-}
 
 /** SHA-256 in hex. */
 export function shaOf(bytes: Uint8Array): string {
@@ -29,14 +25,14 @@ export function originalOf(
 ): NonNullable<Event["original"]> {
   const size = BigInt(bytes.byteLength);
   const known = identity === undefined ? {} : { identity };
-  if (bytes.byteLength <= limit) return { type, bytes: bufferOf(bytes), size, sha256: none, head: none, ...known };
+  if (bytes.byteLength <= limit) return { type, bytes: asBuffer(bytes), size, sha256: none, head: none, ...known };
   return {
     ...known,
     type,
     bytes: none,
     size,
     sha256: Buffer.from(shaOf(bytes), "hex"),
-    head: bufferOf(bytes).subarray(0, headBytes),
+    head: asBuffer(bytes).subarray(0, headBytes),
   };
 }
 
@@ -44,10 +40,10 @@ export function originalOf(
 export function recordedHashes(original: NonNullable<Event["original"]>): readonly string[] {
   const { identity } = original;
   const sha = recordedSha(original);
-  return identity === undefined ? [sha] : [bufferOf(identity).toString("hex"), sha];
+  return identity === undefined ? [sha] : [asBuffer(identity).toString("hex"), sha];
 }
 
 /** SHA-256 of a recorded frame's bytes, even if the log did not take them. */
 export function recordedSha({ bytes, sha256 }: NonNullable<Event["original"]>): string {
-  return sha256.byteLength > 0 ? bufferOf(sha256).toString("hex") : shaOf(bytes);
+  return sha256.byteLength > 0 ? asBuffer(sha256).toString("hex") : shaOf(bytes);
 }

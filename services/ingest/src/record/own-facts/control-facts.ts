@@ -1,7 +1,7 @@
 import { Outcome } from "@tapedeck/proto/tapedeck/v1/event";
 import type { ControlCall } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { asBuffer } from "@tapedeck/shared/as-buffer";
 import type { Fact } from "../../normalize/fact.ts";
-import { bufferOf } from "../frames/original.ts";
 import { shorten } from "./shorten.ts";
 
 export function controlRequested(
@@ -47,7 +47,7 @@ export function controlAnswered(
         who: control.who,
         request: control.request,
         forwarded_method: method,
-        forwarded_request: bufferOf(request),
+        forwarded_request: asBuffer(request),
         code,
         message,
       },

@@ -1,7 +1,7 @@
 import type { OrdinalRange } from "@tapedeck/proto/tapedeck/v1/event";
+import { asBuffer } from "@tapedeck/shared/as-buffer";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import type { Fact } from "../../normalize/fact.ts";
-import { bufferOf } from "../frames/original.ts";
 import { shorten } from "./shorten.ts";
 
 export type SessionStart = {
@@ -66,7 +66,7 @@ export function sessionDescribed(channel: string, state: Uint8Array, adopted = f
   const summary = adopted
     ? `state as reported by ${channel}, which its events do not show`
     : `state as reported by ${channel}`;
-  const states = { [channel]: bufferOf(state) };
+  const states = { [channel]: asBuffer(state) };
   return { ...sessionFact("session.described", summary, { states, ...(adopted && { adopted }) }), subject: channel };
 }
 

@@ -1,11 +1,11 @@
 import type { Observed } from "@tapedeck/proto/tapedeck/v1/observed";
 import type { Described } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { asBuffer } from "@tapedeck/shared/as-buffer";
 import { ownChannel } from "@tapedeck/shared/events/kinds";
 import type { SourceName } from "@tapedeck/shared/source";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { timestampNow } from "@tapedeck/shared/time/timestamp";
 import { channelNames, type Normalizer } from "../../normalize/normalizer.ts";
-import { bufferOf } from "../frames/original.ts";
 import type { SourceJournal } from "../journal/source-journal.ts";
 import { sessionDescribed } from "../own-facts/session-facts.ts";
 import type { UpstreamConnection } from "./connection.ts";
@@ -77,7 +77,7 @@ export class UpstreamStates {
     if (observed === undefined || session === "" || isHolding(connection)) return;
     const names = [...channelNames(normalizer), ownChannel];
     const ordinals = Object.fromEntries(names.map((name) => [name, BigInt(numbers.ordinal(name))]));
-    const answer = { source, session, channel, state: bufferOf(state), ordinals, observed_at: at };
+    const answer = { source, session, channel, state: asBuffer(state), ordinals, observed_at: at };
     writer.reached(writer.appended).then(
       () => observed(answer),
       () => {}, // writing has ended, which is reported elsewhere

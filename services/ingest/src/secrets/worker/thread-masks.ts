@@ -1,3 +1,4 @@
+import { asBuffer } from "@tapedeck/shared/as-buffer";
 import { yieldToEventLoop } from "@tapedeck/shared/sync/yield-to-event-loop";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import type { MaskedBytes } from "../mask-bytes.ts";
@@ -61,9 +62,7 @@ export function maskEntriesInThread(upstream: UpstreamName, otherwise: Mask) {
       await yieldIfDue();
     }
     return (type, bytes) => {
-      const found = known.get(
-        `${type} ${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1")}`,
-      );
+      const found = known.get(`${type} ${asBuffer(bytes).toString("latin1")}`);
       if (found === undefined) return otherwise(type, bytes);
       // A copy, which does not keep the whole observation alive.
       return found.redacted === 0 ? { bytes: bytes, redacted: 0 } : { ...found, bytes: Buffer.from(found.bytes) };

@@ -1,4 +1,5 @@
 import type { ReadStateRequest, ReadStateResponse } from "@tapedeck/proto/tapedeck/v1/query";
+import { asBuffer } from "@tapedeck/shared/as-buffer";
 import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import type { Offset } from "@tapedeck/shared/log/offset";
 import { formatPosition, type Position, parsePosition } from "@tapedeck/shared/log/position";
@@ -6,7 +7,7 @@ import type { Kysely } from "kysely";
 import { openSnapshot } from "../../db/read.ts";
 import type { Schema } from "../../db/schema.ts";
 import { timestampOf } from "../../db/timestamp.ts";
-import type { CollectionScope, Item } from "../../views/states/collection.ts";
+import type { CollectionScope } from "../../views/states/collection.ts";
 import type { Fold, Folds } from "../../views/states/fold.ts";
 import type { WrittenState } from "../../views/states/newest-states.ts";
 import { type Collections, collectionNamed, collectionsOf, type NamedCollection } from "../collections.ts";
@@ -159,8 +160,4 @@ function headOf(
     heard_at: { ...lastSeen?.heardAt },
     newest_source: newestSource === null ? undefined : formatPosition({ epoch, offset: newestSource }),
   };
-}
-
-function asBuffer({ buffer, byteOffset, byteLength }: Item["bytes"]): Buffer {
-  return Buffer.from(buffer, byteOffset, byteLength);
 }

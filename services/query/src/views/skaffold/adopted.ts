@@ -13,7 +13,8 @@ import type { GapDetail, SessionDetail } from "@tapedeck/proto/tapedeck/v1/event
 import { base64 } from "../states/base64.ts";
 import { containerKey } from "./container-key.ts";
 import { decodedState } from "./described.ts";
-import type { ByName, SkaffoldState, V1Facts, V2Facts, Written } from "./state.ts";
+import { mapValues } from "./map-values.ts";
+import type { SkaffoldState, V1Facts, V2Facts, Written } from "./state.ts";
 
 /**
  * Makes Skaffold's own answers the state. If the API's stream continues, later events change the answer like any other
@@ -105,8 +106,4 @@ function adoptedV2(state: SkaffoldState, answer: StateV2): SkaffoldState {
 
 function withAnswer(state: SkaffoldState, api: "v1" | "v2", answer: Uint8Array): SkaffoldState {
   return { ...state, broken: { ...state.broken, [api]: base64(answer) } };
-}
-
-function mapValues<T, U>(table: { readonly [name: string]: T }, change: (value: T) => U): ByName<U> {
-  return Object.fromEntries(Object.entries(table).map(([name, value]) => [name, change(value)]));
 }

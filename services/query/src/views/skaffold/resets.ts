@@ -1,3 +1,4 @@
+import { mapValues } from "./map-values.ts";
 import type { ByName, ResettingPhase, SkaffoldState, V1Facts, Written } from "./state.ts";
 
 /** Selects the fields that a reset clears. */
@@ -80,8 +81,4 @@ function reset(v1: V1Facts, phase: ResettingPhase, isOld: IsOld): V1Facts {
 
 function withoutOld<T>(table: ByName<Written<T>>, isOld: IsOld): ByName<Written<T>> {
   return Object.fromEntries(Object.entries(table).filter(([, written]) => !isOld(written)));
-}
-
-function mapValues<T>(table: ByName<T>, change: (value: T) => T): ByName<T> {
-  return Object.fromEntries(Object.entries(table).map(([name, value]) => [name, change(value)]));
 }

@@ -3,6 +3,7 @@ import { DebuggingContainerEvent, Metadata, PortEvent, State } from "@tapedeck/p
 import { ownValue } from "@tapedeck/shared/own-value";
 import { fromBase64 } from "../states/base64.ts";
 import { flagsFor } from "./flags.ts";
+import { mapValues } from "./map-values.ts";
 import type { SkaffoldState, V1Facts, Written } from "./state.ts";
 
 const notStarted = "Not Started";
@@ -58,8 +59,4 @@ function text(written: Written<string> | null): string {
 
 function codeOf(written: Written<number> | null): StatusCode {
   return (written?.value ?? StatusCode.OK) as StatusCode;
-}
-
-function mapValues<T, U>(table: { readonly [name: string]: T }, change: (value: T) => U): { [name: string]: U } {
-  return Object.fromEntries(Object.entries(table).map(([name, value]) => [name, change(value)]));
 }

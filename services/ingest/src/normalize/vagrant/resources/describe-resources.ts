@@ -1,7 +1,7 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { Resources, type Resources_Kind } from "@tapedeck/proto/tapedeck/v1/observation";
+import { asBuffer } from "@tapedeck/shared/as-buffer";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
-import { bufferOf } from "../../../record/frames/original.ts";
 import { describedInParts, descriptionIn } from "../../inventory/description.ts";
 import type { FrameOutcome } from "../../inventory/inventory-rules.ts";
 import { pluralOf, type ResourceKind } from "./resource-kinds.ts";
@@ -57,7 +57,7 @@ function inKinds(rows: readonly ResourceRow[]): Resources_Kind[] {
   const kinds: Resources_Kind[] = [];
   for (const { kind, entry } of rows) {
     if (kinds.at(-1)?.kind !== kind) kinds.push({ kind, same: false, entries: [], missing: [] });
-    if (entry) kinds.at(-1)?.entries.push({ id: entry[0], bytes: bufferOf(entry[1].bytes) });
+    if (entry) kinds.at(-1)?.entries.push({ id: entry[0], bytes: asBuffer(entry[1].bytes) });
   }
   return kinds;
 }
