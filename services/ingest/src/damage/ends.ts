@@ -35,8 +35,11 @@ export type LogEnds = AsyncDisposable & {
   endOf(source: SourceName): Promise<SourceEnd | undefined>;
   /** Every source's. Rejects when NATS can't be asked. */
   all(): Promise<ReadonlyMap<SourceName, SourceEnd>>;
-  /** The number of sources of a workspace. Rejects as `all`. */
-  countIn(workspace: string): Promise<number>;
+  /**
+   * Keeps a place for a new source among those of its workspace, for a day or until something of it is in the log. All
+   * ingests count together. Resolves with the number of other sources; from `max` on nothing was kept. Rejects as `all`.
+   */
+  reserve(source: SourceName, max: number): Promise<number>;
   /** The last sequence that is known to have been given in this epoch, query's tables included; 0 for none. Rejects as `all`. */
   lastSeq(): Promise<Sequence>;
   /** The stored report of a query; undefined: there is none. Rejects as `all`. */
@@ -66,6 +69,8 @@ const endSchema = z.object({
 });
 const firstSchema = z.object({ epoch: z.string(), seq: z.number() });
 const firstSubject = `${endsRoot}.first`;
+const reservationsSchema = z.record(z.string(), z.number());
+const reservedMs = 24 * 3_600_000;
 const keySubject = `${endsRoot}.key`;
 const identityKeyBytes = 32;
 const everySource = `${endsRoot}.source.>`;
@@ -129,13 +134,40 @@ class Ends implements LogEnds {
     }
   }
 
-  async countIn(workspace: string): Promise<number> {
-    const subject = `${endsRoot}.source.${asciiName(workspace)}`;
-    const { state } = await infoOfLeader(this.#jsm, endsStream, { subjects_filter: `${subject}.>` });
-    const stored = Object.keys(state.subjects ?? {});
-    // Those that were reached just now may not be stored yet.
-    const here = [...this.#known.keys()].filter((source) => sourceParts(source).workspace === workspace);
-    return new Set([...stored, ...here.map(endSubject)]).size;
+  async reserve(source: SourceName, max: number): Promise<number> {
+    const { workspace } = sourceParts(source);
+    const subject = `${endsRoot}.new.${asciiName(workspace)}`;
+    const own = endSubject(source);
+    for (;;) {
+      // Before the ends are read: a reservation is dropped only when the source has an end.
+      const message = await this.#jsm.streams.getMessage(endsStream, { last_by_subj: subject });
+      const filter = { subjects_filter: `${endsRoot}.source.${asciiName(workspace)}.>` };
+      const { state } = await infoOfLeader(this.#jsm, endsStream, filter);
+      const stored = new Set(Object.keys(state.subjects ?? {}));
+      const reserved = Object.entries((message && parsed(message.data, reservationsSchema)) ?? {}).filter(
+        ([one, at]) => !stored.has(one) && one !== own && Date.now() - at < reservedMs,
+      );
+      // Those that were reached just now may not be stored yet.
+      const here = [...this.#known.keys()].filter((one) => sourceParts(one).workspace === workspace);
+      const others = new Set([...stored, ...here.map(endSubject), ...reserved.map(([one]) => one)]);
+      others.delete(own);
+      if (others.size >= max) return others.size;
+      const kept = JSON.stringify(Object.fromEntries([...reserved, [own, Date.now()]]));
+      // The first of several at once succeeds, and the others read what it wrote.
+      const isKept = await this.#publishIfLast(subject, kept, message?.seq ?? 0);
+      if (isKept) return others.size;
+    }
+  }
+
+  /** False: another process published there first. */
+  async #publishIfLast(subject: string, data: string | Uint8Array, lastSubjectSequence: number): Promise<boolean> {
+    try {
+      await jetstream(this.#nc).publish(subject, data, { expect: { lastSubjectSequence } });
+      return true;
+    } catch (cause) {
+      if (cause instanceof JetStreamApiError && wrongSequenceCodes.includes(cause.code)) return false;
+      throw cause;
+    }
   }
 
   async lastSeq(): Promise<Sequence> {
@@ -177,12 +209,7 @@ class Ends implements LogEnds {
       const message = await this.#jsm.streams.getMessage(endsStream, { last_by_subj: keySubject });
       if (message !== null && message.data.byteLength === identityKeyBytes) return message.data;
       // The first key counts where several ingests start at once.
-      const expect = { lastSubjectSequence: message?.seq ?? 0 };
-      await jetstream(this.#nc)
-        .publish(keySubject, randomBytes(identityKeyBytes), { expect })
-        .catch((cause: unknown) => {
-          if (!(cause instanceof JetStreamApiError && wrongSequenceCodes.includes(cause.code))) throw cause;
-        });
+      await this.#publishIfLast(keySubject, randomBytes(identityKeyBytes), message?.seq ?? 0);
     }
   }
 

@@ -11,6 +11,8 @@ import { testLogger } from "../testing/ingest-harness.ts";
 
 const cleanup = new AsyncDisposableStack();
 let ingest: Ingest;
+/** Another ingest of the same log. */
+let other: Ingest;
 beforeAll(async () => {
   const nats = cleanup.use(await startTestNats());
   const env = {
@@ -23,7 +25,10 @@ beforeAll(async () => {
     TAPEDECK_INGEST_REQUIRE_REDACT: "true",
   };
   ingest = cleanup.use(await startIngest(readConfig({ env }), testLogger));
-  await until(async () => (await fetch(`http://${ingest.addresses.health}/readyz`)).ok, { message: "ingest" });
+  other = cleanup.use(await startIngest(readConfig({ env }), testLogger));
+  for (const { addresses } of [ingest, other]) {
+    await until(async () => (await fetch(`http://${addresses.health}/readyz`)).ok, { message: "ingest" });
+  }
 });
 afterAll(() => cleanup.disposeAsync());
 
@@ -32,11 +37,13 @@ type SourceRequest = {
   readonly token?: string;
   readonly developer: string;
   readonly redact?: string;
+  /** Default: the first ingest. */
+  readonly at?: string;
 };
 
 /** Records an event of a source. Resolves with "recorded", or with the refusal. */
-async function record({ workspace, token, developer, redact = "on" }: SourceRequest): Promise<string> {
-  const client = new RecorderClient(ingest.addresses.grpc, credentials.createInsecure());
+async function record({ workspace, token, developer, redact = "on", at: address }: SourceRequest): Promise<string> {
+  const client = new RecorderClient(address ?? ingest.addresses.grpc, credentials.createInsecure());
   const metadata = new Metadata();
   metadata.set("tapedeck-key", "key");
   metadata.set("tapedeck-workspace", workspace);
@@ -100,6 +107,30 @@ it("a configured source may not have it either", () => {
   };
   expect(() => readConfig({ env })).toThrow(SettingsError);
   expect(() => readConfig({ env })).toThrow(/ingest\.requireRedact/);
+});
+
+it("a workspace that gets many sources at once, at two ingests, has no more than it may", async () => {
+  const answers = await Promise.all(
+    Array.from({ length: 8 }, (_, index) =>
+      record({
+        workspace: "hooli",
+        token: `h${index}`,
+        developer: `d${index}`,
+        ...(index % 2 === 0 && { at: other.addresses.grpc }),
+      }),
+    ),
+  );
+  expect(answers.filter((answer) => answer === "recorded")).toHaveLength(3);
+  expect(answers.filter((answer) => answer.startsWith('8 the workspace "hooli" has 3 sources'))).toHaveLength(5);
+});
+
+it("a source that its workspace has no room for is none that its token made", async () => {
+  for (const developer of ["a", "b", "c"]) await record({ workspace: "stark", token: developer, developer });
+  for (const developer of ["d", "e"]) {
+    expect(await record({ workspace: "stark", token: "t4", developer })).toMatch(/^8 the workspace/);
+  }
+  expect(await record({ workspace: "wayne", token: "t4", developer: "a" })).toBe("recorded");
+  expect(await record({ workspace: "wayne", token: "t4", developer: "b" })).toBe("recorded");
 });
 
 it("a token that makes many sources at once makes no more than it may", async () => {

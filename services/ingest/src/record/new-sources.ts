@@ -26,25 +26,30 @@ export class NewSources {
     if ((await log.reader.lastMatch([sourceFilter(source)])) > logStart) return;
     const { workspace } = sourceParts(source);
     const { perTokenHour, perWorkspace } = this.#bounds;
-    const known = await log.ends?.countIn(workspace);
-    // From here on nothing waits, so that others who ask at the same time count, too.
+    // Nothing waits between the count and its change, so that others who ask at the same time count, too.
     const ofToken = token === undefined ? undefined : this.#ofLastHour(token);
     // A tap that comes back before anything was recorded does not count again.
-    if (ofToken?.has(source)) return;
+    const isAgain = ofToken?.has(source) === true;
+    if (ofToken !== undefined && !isAgain) {
+      if (ofToken.size >= perTokenHour) {
+        throw this.#refusal(
+          "sources of the token",
+          `this token has made ${perTokenHour} sources within an hour, and ${source} would be another one: record under a name that exists, wait, or have ingest.sources.perTokenHour raised`,
+        );
+      }
+      ofToken.set(source, performance.now());
+    }
+    const known = await log.ends?.reserve(source, perWorkspace).catch((cause: unknown) => {
+      if (!isAgain) ofToken?.delete(source);
+      throw cause;
+    });
     if (known !== undefined && known >= perWorkspace) {
+      if (!isAgain) ofToken?.delete(source);
       throw this.#refusal(
         "sources of the workspace",
         `the workspace "${workspace}" has ${known} sources, and ${source} would be another one: record under a name that exists, or have ingest.sources.perWorkspace raised`,
       );
     }
-    if (ofToken === undefined) return;
-    if (ofToken.size >= perTokenHour) {
-      throw this.#refusal(
-        "sources of the token",
-        `this token has made ${perTokenHour} sources within an hour, and ${source} would be another one: record under a name that exists, wait, or have ingest.sources.perTokenHour raised`,
-      );
-    }
-    ofToken.set(source, performance.now());
   }
 
   #ofLastHour(token: string): Map<SourceName, number> {

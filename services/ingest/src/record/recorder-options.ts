@@ -17,7 +17,7 @@ export type Store = {
   readonly log: Omit<SourceJournalOptions["log"], "ends"> & {
     readonly reader: LogSurvey;
     readonly epoch: string;
-    readonly ends?: (SourceEnds & Pick<LogEnds, "forget" | "countIn">) | undefined;
+    readonly ends?: (SourceEnds & Pick<LogEnds, "forget" | "reserve">) | undefined;
     readonly stored: Log["stored"];
   };
   /** Rejects with one sentence if the log has lost its end: new events would get positions that were given before. */
