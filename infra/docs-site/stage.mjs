@@ -1,11 +1,13 @@
 // Copies the pages of docs/, and the few beside them, to where VitePress builds them. Links to pages stay links; those to
-// other files of the repository, which the site does not have, become text.
+// other files of the repository, which the site does not have, become text. Comments are left out.
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, posix } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 export const pagesFolder = fileURLToPath(new URL("./pages", import.meta.url));
+/** What is built, until it is whole. */
+export const builtFolder = fileURLToPath(new URL("./node_modules/.built", import.meta.url));
 
 /** Pages outside of docs/, by their path in the site. */
 const beside = {
@@ -30,7 +32,7 @@ export function staged(page, text) {
     const [target = "", anchor] = href.split("#");
     const path = posix.join(posix.dirname(page), decodeURIComponent(target));
     if (!existsSync(join(root, path))) throw new Error(`${page}: ${href} leads nowhere`);
-    const found = sitePath(path);
+    const found = sitePath(path.replace(/\/$/, "/README.md"));
     if (found === undefined || !/\.(md|png|svg)$/.test(found)) return undefined;
     const relative = posix.relative(from, found);
     const local = relative.startsWith(".") ? relative : `./${relative}`;
@@ -41,6 +43,7 @@ export function staged(page, text) {
   const links = /(!?)\[((?:[^[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)/g;
   return outsideOfCode(text, (part) =>
     part
+      .replace(/<!--.*?-->\n*/gs, "")
       .replace(definitions, (_, name, href) => (linkTo(href) === undefined ? "" : `[${name}]: ${linkTo(href)}`))
       .replace(links, (_, image, title, href) => {
         const to = linkTo(href);
@@ -65,5 +68,6 @@ export function stage() {
     mkdirSync(dirname(to), { recursive: true });
     writeFileSync(to, staged(path, readFileSync(join(root, path), "utf8")));
   }
+  cpSync(join(root, "packages/web/src/look/icon.svg"), join(pagesFolder, "public/icon.svg"));
   cpSync(join(root, "docs/images"), join(pagesFolder, "images"), { recursive: true });
 }

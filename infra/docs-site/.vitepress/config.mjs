@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { pagesFolder } from "../stage.mjs";
+import { builtFolder, pagesFolder } from "../stage.mjs";
 
 /** The columns of the first page's table are the parts of the navigation. */
 function sidebar() {
@@ -41,15 +41,15 @@ export default {
   title: "Tapedeck",
   description: "Records what development tools do, and plays it back.",
   base: "/docs/",
+  head: [["link", { rel: "icon", type: "image/svg+xml", href: "/docs/icon.svg" }]],
   srcDir: pagesFolder,
-  outDir: "dist",
+  outDir: builtFolder,
   cacheDir: "node_modules/.vitepress-cache",
-  // Scripts in the document would need exceptions in the content security policy.
-  appearance: false,
   metaChunk: true,
   markdown: { anchor: { slugify }, html: false, config: escapeBraces },
   themeConfig: {
     search: { provider: "local" },
+    nav: [{ text: "Changelog", link: "/changelog" }],
     sidebar: sidebar(),
     outline: { level: [2, 3] },
   },
