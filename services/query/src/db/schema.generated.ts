@@ -355,7 +355,7 @@ export interface EventPositions {
 
 export interface Events {
   /**
-   * Stream of the session that it came on: v1, v2, logs; jobs, things; pods, images; tapedeck.
+   * Stream of the session that it came on: v1, v2, logs; jobs, resources; pods, images; tapedeck.
    */
   channel: string;
   /**
@@ -514,11 +514,11 @@ export interface Failures {
    */
   labels: unknown | null;
   /**
-   * Id of the failed loop; otherwise of the failed operation itself. Refers to operations.id.
+   * Id of the failed loop; otherwise of the failed operation itself; null for a session. Refers to operations.id.
    */
   operation_id: string | null;
   /**
-   * Kind of the operation that failed first: build, deploy, check, command, job, app …; empty: not known.
+   * Kind of the operation that failed first: build, deploy, check, command, job, app …; session: only the exit code shows the failure; empty: not known.
    */
   phase: string | null;
   /**

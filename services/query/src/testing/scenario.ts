@@ -87,8 +87,10 @@ function skaffoldSession(session: string, add: Add) {
         },
         at,
       ),
-    ended: (reason = "process ended", at?: number) =>
-      add({ session, kind: "session.ended", detail: { $case: "session_detail", value: { reason } } }, at),
+    ended: (reason = "process ended", at?: number, exitCode?: number) => {
+      const value = { reason, ...(exitCode !== undefined && { exit_code: exitCode }) };
+      return add({ session, kind: "session.ended", detail: { $case: "session_detail", value } }, at);
+    },
     lost: (reason: string, at?: number) =>
       add(
         {

@@ -142,18 +142,20 @@ export const innerLoopComments: Readonly<Record<string, RelationComment>> = {
   },
   failures: {
     about:
-      "One row for each cause of a failure: a failed loop's first failed operation; the first failed one of a loop whose end was not observed; and what failed outside of loops: commands and apps, and jobs of Vagrant in which no command failed, such as those that set up. There a Skaffold step that ran when another one failed, or began less than 500 ms later, is a consequence and has no row.",
+      "One row for each cause of a failure: a failed loop's first failed operation; the first failed one of a loop whose end was not observed; and what failed outside of loops: commands and apps, and jobs of Vagrant in which no command failed, such as those that set up; and sessions without loops and commands in which nothing else failed but the exit code. Outside of loops a Skaffold step that ran when another one failed, or began less than 500 ms later, is a consequence and has no row.",
     columns: {
       ...ofSource,
       ...shared("session"),
       labels: "Labels when the loop began; outside of loops those of the session. One JSON object of texts.",
       failed_at: "When it failed, by the upstream's clock.",
-      phase: "Kind of the operation that failed first: build, deploy, check, command, job, app …; empty: not known.",
+      phase:
+        "Kind of the operation that failed first: build, deploy, check, command, job, app …; session: only the exit code shows the failure; empty: not known.",
       subject:
         "Subject of that operation, such as the artifact or the command; of a job what it was to do (init, or its command). May be empty.",
       error_code: cause.error_code,
       error: cause.error,
-      operation_id: "Id of the failed loop; otherwise of the failed operation itself. Refers to operations.id.",
+      operation_id:
+        "Id of the failed loop; otherwise of the failed operation itself; null for a session. Refers to operations.id.",
       position: "Position in the log of the event that ended it.",
       position_text: "position as the API takes it (at=, after=).",
     },

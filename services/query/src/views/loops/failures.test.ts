@@ -121,6 +121,28 @@ it("a loop whose end was not observed has its first failed step", async () => {
   ]);
 });
 
+it("a session that only its exit code shows as failed is a cause; not beside loops, or another failure", async () => {
+  const script = scenario();
+  const ended = (id: string, at: number, exitCode: number) => {
+    const session = begun(script, id);
+    return { session, end: () => session.ended(`process ended with exit code ${exitCode}`, at, exitCode) };
+  };
+  const silent = ended("A", 1_000, 5);
+  silent.session.build("web", "started", 500);
+  silent.session.build("web", "succeeded", 900);
+  const good = ended("B", 2_000, 0);
+  const looped = ended("C", 3_000, 1);
+  looped.session.loopStarted(2_500);
+  looped.session.loopEnded("succeeded", 2_600);
+  const failed = ended("D", 4_000, 1);
+  failedBuild(failed.session, 3_500);
+  for (const { end } of [silent, good, looped, failed]) end();
+  expect(await causes(script)).toEqual([
+    ["session", "", "", 1, "main"],
+    ["build", "web", "BUILD_UNKNOWN", 3.6, "main"],
+  ]);
+});
+
 it("a running loop and one that succeeded in the end have no cause; a failed one has the code of its phase", async () => {
   const script = scenario();
   const session = begun(script, "A");

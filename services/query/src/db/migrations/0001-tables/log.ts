@@ -1,3 +1,5 @@
+import { hasFailedCode } from "./conditions.ts";
+
 const ofSource = `
   source text not null,
   workspace text not null,
@@ -60,6 +62,8 @@ export const logTables: readonly string[] = [
   `create index on sessions (source, start_position desc)`,
   `create index on sessions (workspace, start_position desc)`,
   `create index on sessions using gin (labels jsonb_path_ops)`,
+  // The condition is that of the view failures.
+  `create index failed_sessions on sessions (ended_at) where ${hasFailedCode}`,
   // The primary key must contain the partition key, hence recorded_at.
   `create table events (${ofSource},
     position bigint not null,

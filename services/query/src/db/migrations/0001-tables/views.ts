@@ -1,4 +1,4 @@
-import { day, isBuild, isFailedBuild, isOwnBuild } from "./conditions.ts";
+import { day, hasFailedCode, isBuild, isFailedBuild, isOwnBuild } from "./conditions.ts";
 
 /** The session's labels `s` with what had changed by the loop's start, `c`: null for a label that was no longer there. */
 const labels =
@@ -172,7 +172,7 @@ export const views: readonly string[] = [
     where o.kind = 'pod' and o.upstream = 'rkt'`,
   // One row for each cause: failed loops, failed steps that are causes by themselves, and jobs of Vagrant that failed without
   // a command (setting up, or before their command began). A failed command's job, whose subject is the command's instance,
-  // is no second cause.
+  // is no second cause. Last, sessions without loops and commands whose exit code alone shows that they failed.
   `create view failures with (security_invoker = true) as
   select source, workspace, developer, project, 'skaffold' as upstream, labels, session, ended_at as failed_at,
       failed_phase as phase, failed_subject as subject, error_code, error, id as operation_id,
@@ -193,5 +193,12 @@ export const views: readonly string[] = [
     where o.kind = 'job' and o.outcome = 'failed' and not o.injected and not exists (
       select from operations c
       where c.instance = o.subject and c.instance <> '' and c.session = o.session and c.kind = 'command'
-        and c.outcome = 'failed')`,
+        and c.outcome = 'failed')
+    union all
+    select s.source, s.workspace, s.developer, s.project, s.upstream, s.labels, s.session, s.ended_at,
+      'session', '', '', s.end_reason, null, s.end_position, position_text(s.end_position)
+    from sessions s
+    where ${hasFailedCode} and not exists (
+      select from operations o
+      where o.session = s.session and not o.injected and (o.kind in ('loop', 'command') or o.outcome = 'failed'))`,
 ];
