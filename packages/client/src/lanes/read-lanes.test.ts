@@ -8,6 +8,8 @@ import { readLanes } from "./read-lanes.ts";
 // What a Tapedeck with very many sessions answers.
 
 let ports = 0;
+/** Operations go on page by page, without an end. */
+let isEndless = false;
 const requests: URL[] = [];
 const source = (n: number) => ({
   source: `acme/dev${n}/shop/skaffold`,
@@ -20,6 +22,7 @@ const source = (n: number) => ({
   notHeardSince: null,
   gaps: 0,
 });
+const operation = () => ({ ...source(0), kind: "loop", subject: "", session: "s0", startedAt: null, endedAt: null });
 const session = { endedAt: null, endReason: null, labels: {} };
 
 const server = createServer((request, response) => {
@@ -36,7 +39,7 @@ function answer({ pathname, searchParams }: URL): object {
     case "/api/v1/sessions":
       return { items: sessions.map((one) => ({ ...session, session: one })) };
     case "/api/v1/operations":
-      return { items: [] };
+      return isEndless ? { items: Array.from({ length: 1_000 }, operation), nextPage: "more" } : { items: [] };
     default: {
       const all = sessions.flatMap((one) =>
         Array.from({ length: ports }, (_, n) => ({ session: one, detail: { localPort: 8_000 + n } })),
@@ -58,6 +61,7 @@ afterAll(() => {
 });
 beforeEach(() => {
   requests.length = 0;
+  isEndless = false;
 });
 
 async function read() {
@@ -86,3 +90,10 @@ it("asks for no more when many answers are full", async () => {
   await read();
   expect(requestsOf("events")).toHaveLength(2 + 2 * 50);
 });
+
+it("keeps a bounded number of loops, steps and apps, however many there are", async () => {
+  isEndless = true;
+  await read();
+  // Pages of 1,000: 8,000 loops, 8,000 steps and 1,000 apps.
+  expect(requestsOf("operations")).toHaveLength(8 + 8 + 1);
+}, 20_000);

@@ -6,6 +6,8 @@ import { isOver, keptLoops, type Now, nowOf } from "./now.ts";
 const max = { sources: 1_000, loops: 2_000, steps: 2_000, apps: 1_000, ports: 1_000 } as const;
 /** The most and the least of a source. The newest show whether it fails, however many sources there are. */
 const perSource = { loops: { max: keptLoops, least: 4 }, steps: { max: 100, least: 8 } } as const;
+/** Every source adds its newest, those beyond `max.sources` too: so many times \`max\` are kept at most. */
+const maxTimes = 4;
 const loopKinds = ["loop", "command"] as const;
 const stepKinds = ["init", "build", "test", "render", "deploy", "verify", "exec", "check", "sync"] as const;
 
@@ -31,8 +33,8 @@ export async function readLanes(
     Math.max(perSource[what].least, Math.min(perSource[what].max, Math.floor(max[what] / known.length)));
   const [sources, loops, steps, apps] = await Promise.all([
     firstOf(client.sources(index), max.sources),
-    firstOf(client.operations({ ...index, kinds: loopKinds, perSource: share("loops") })),
-    firstOf(client.operations({ ...index, kinds: stepKinds, perSource: share("steps") })),
+    firstOf(client.operations({ ...index, kinds: loopKinds, perSource: share("loops") }), maxTimes * max.loops),
+    firstOf(client.operations({ ...index, kinds: stepKinds, perSource: share("steps") }), maxTimes * max.steps),
     firstOf(client.operations({ ...index, kinds: ["app"] }), max.apps),
   ]);
   const newest = sources.flatMap(({ currentSession }) => currentSession ?? []);
