@@ -24,7 +24,7 @@ export type ChosenTapedeck = {
 
 /**
  * The named one (`--url`, TAPEDECK_URL), else the context of the last login, else this machine's.
- * @throws CommandError if that is ambiguous, or a removed variable is set
+ * @throws CommandError for an address, a port or a file of contexts that is not valid
  */
 export function chosenTapedeck(named: string | undefined, env: Env): ChosenTapedeck {
   const { current, contexts } = readContexts(env);

@@ -4,7 +4,7 @@ import type { Sequence } from "./offset.ts";
 /** Key in the stream's metadata. */
 export const epochKey = "tapedeck-epoch";
 
-/** Key of the log's format, likewise; missing in format 1, whose messages held one event each. */
+/** Key of the log's format, likewise. */
 export const formatKey = "tapedeck-format";
 
 /** The format of the log's messages. A log of another format is refused. */
@@ -23,11 +23,9 @@ export function epochOf({ config }: Pick<StreamInfo, "config">): string | undefi
 
 /** Why a log that Tapedeck made can't be read by this version, in one sentence; undefined when it can. */
 export function refusalOfFormat({ config }: Pick<StreamInfo, "config">): string | undefined {
-  const format = config.metadata?.[formatKey] ?? "1";
+  const format = config.metadata?.[formatKey] ?? "none";
   if (format === logFormat) return undefined;
-  return format === "1"
-    ? "the log has format 1, of an earlier version: export its sessions with that version (`tapedeck export`), start this one with an empty data folder or NATS server, and import them there (`tapedeck import`)."
-    : `the log has format ${format}, of a later version, and this one reads format ${logFormat}: use that version.`;
+  return `the log has another format (${format}) than this version reads (${logFormat}): use the version that wrote it.`;
 }
 
 /** The epochs that the stream had before it was restored, as it has them in its metadata. */

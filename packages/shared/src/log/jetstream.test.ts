@@ -69,12 +69,8 @@ describe("opening", () => {
   });
 
   test.each([
-    [
-      "an earlier version",
-      {},
-      /^the log has format 1, of an earlier version: export its sessions with that version \(`tapedeck export`\)/,
-    ],
-    ["a later version", { "tapedeck-format": "3" }, /^the log has format 3, of a later version/],
+    ["no format", {}, /^the log has another format \(none\) than this version reads \(2\): use the version/],
+    ["another format", { "tapedeck-format": "3" }, /^the log has another format \(3\)/],
   ])("a log of %s is refused with what to do", async (_, format, refusal) => {
     await using server = await serve();
     const metadata = { "tapedeck-epoch": "t3k9x2", ...format };
