@@ -187,11 +187,12 @@ test("a log whose servers elect a leader is no log that can't be used", async ()
     prepare: async (opened) => opened,
   });
   // The server that is left answers for itself once it has missed the leader for some seconds: then the log is open.
-  let isOpen = false;
-  void opening.then(() => {
-    isOpen = true;
-  });
-  await until(() => isOpen || said.includes("away"), { message: "the first attempt to fail, or to succeed" });
+  let isOver = false;
+  const over = () => {
+    isOver = true;
+  };
+  opening.then(over, over);
+  await until(() => isOver || said.includes("away"), { message: "the first attempt to fail, or to succeed" });
   await nats.restart(leader);
   await (await opening)?.[Symbol.asyncDispose]();
 });

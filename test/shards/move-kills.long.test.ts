@@ -115,7 +115,15 @@ async function nothingMoves(): Promise<void> {
 const isRemovedFrom = (name: "home" | "two", workspace: string) => async () =>
   (await on[name].log.lastMatch([workspaceFilter(workspace)])) === 0;
 
-it.each(searched({ short: breaks.filter((_, index) => index % 4 === 0), long: breaks }))(
+/** One of each who breaks off, and of each kind of step: before, while and after writers wait. */
+const shortBreaks: readonly Break[] = [
+  ["copying", 1, "caller"],
+  ["fencing", 1, "SIGKILL"],
+  ["fencing", 2, "SIGTERM"],
+  ["switched", 1, "SIGKILL"],
+];
+
+it.each(searched({ short: shortBreaks, long: breaks }))(
   "is open again without another command, and can go on: %s %i, by %s",
   async (...each) => {
     const [step, index] = each;

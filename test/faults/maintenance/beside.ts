@@ -106,7 +106,8 @@ export type Maintenance = {
 /**
  * Records in phases without and with maintenance, by turns, and compares each round with the quiet phases around it: what
  * else the machine does delays both. The median of what the rounds added to the 99th percentile must be within the budget,
- * and Tapedeck must be ready throughout. What quiet phases differ by among themselves is the machine's, and is allowed too.
+ * and Tapedeck must be ready throughout. What quiet phases differ by among themselves is the machine's, and is allowed too,
+ * up to as much as the budget: on a machine with more noise nothing can be said.
  */
 export async function delaysLittle(
   beside: Beside,
@@ -138,7 +139,9 @@ export async function delaysLittle(
   console.info(
     `${what} adds ${median} ms to the 99th percentile (${added.join(", ")}); the machine's noise: ${noise} ms`,
   );
-  expect(median).toBeLessThanOrEqual(budgetMs + noise);
+  expect(median, noise > budgetMs ? "the machine is too noisy to tell" : undefined).toBeLessThanOrEqual(
+    budgetMs + Math.min(noise, budgetMs),
+  );
 }
 
 function summary(all: readonly number[]): Delays {
