@@ -147,8 +147,8 @@ export class NatsCluster implements AsyncDisposable {
   /** Resolves when this node, which has no users, answers for the log without its leader: some seconds after it has it. */
   async answersAlone(name: string): Promise<void> {
     const { monitorPort } = this.#node(name);
-    const requested = "subs=1&acc=$G&limit=1000&test=$JS.API.DIRECT.GET.TAPEDECK";
-    const answers = async () => (await fetch(`http://127.0.0.1:${monitorPort}/subsz?${requested}`)).text();
+    const parameters = "subs=1&acc=$G&limit=1000&test=$JS.API.DIRECT.GET.TAPEDECK";
+    const answers = async () => (await fetch(`http://127.0.0.1:${monitorPort}/subsz?${parameters}`)).text();
     await until(async () => (await answers()).includes('"$JS.API.DIRECT.GET.TAPEDECK"'), {
       message: `${name} to answer for the log`,
     });

@@ -120,10 +120,10 @@ async function listeningAgain({ log, services: { ingest } }: Processes, tapes: r
   const connections = async ({ source }: Playing) =>
     kindsOf(await sourceEvents(log, source)()).filter((kind) => kind === "upstream.connected").length;
   // The test's own connection to a log that was just killed reconnects by itself.
-  const isConnected = (tape: Playing) =>
+  const connectionsOnceReadable = (tape: Playing) =>
     until(async () => ({ count: await connections(tape) }), { message: `the log of ${tape.source}` });
   await ingest.kill();
-  const before = await Promise.all(tapes.map(isConnected));
+  const before = await Promise.all(tapes.map(connectionsOnceReadable));
   await ingest.start();
   for (const [index, tape] of tapes.entries()) {
     const isBack = async () => (await connections(tape)) > (before[index]?.count ?? 0);

@@ -58,10 +58,10 @@ const changes = [
 ];
 
 async function codes(token?: string): Promise<Map<string, number>> {
-  const pending = methods.map(async (path) => {
+  const answers = methods.map(async (path) => {
     return [path, await grpc.code(path, { ...asksOfVagrant, ...bearing(token) })] as const;
   });
-  return new Map(await Promise.all(pending));
+  return new Map(await Promise.all(answers));
 }
 
 describe("gRPC", () => {
@@ -154,8 +154,8 @@ describe("HTTP", () => {
     for (const path of reads) expect([path, (await http(path, bearing(viewer.text))).status]).toEqual([path, 200]);
     for (const [method, path] of controls) {
       // The gateway does not read the body of a refused call.
-      for (const pending of ["{}", "[not JSON"]) {
-        const { status, body } = await http(path, bearing(viewer.text), method, pending);
+      for (const sent of ["{}", "[not JSON"]) {
+        const { status, body } = await http(path, bearing(viewer.text), method, sent);
         expect([path, status, JSON.parse(body).code]).toEqual([path, 403, 7]);
       }
     }

@@ -63,9 +63,9 @@ const names = () => [
 ];
 
 /** Fails if bytes contain data of the other workspace, or its name, unless the request named it. */
-function expectNothing(requested: string, answer: Uint8Array | string, said = ""): void {
+function expectNothing(what: string, answer: Uint8Array | string, said = ""): void {
   const found = holds(answer, acme.mark) || (!said.includes("acme") && Buffer.from(answer).includes("acme/"));
-  expect(found ? `${requested} ${said}: ${Buffer.from(answer).toString("latin1")}` : "").toBe("");
+  expect(found ? `${what} ${said}: ${Buffer.from(answer).toString("latin1")}` : "").toBe("");
 }
 
 const services = [...registry].flatMap((type) => (type.kind === "service" ? [type] : []));
@@ -81,14 +81,14 @@ const head = { "client-api-protocol": "1,1" };
 describe("gRPC", () => {
   function askAll(token: string, metadata: Record<string, string>, text: string, at = grpc) {
     const those = text === "" ? unary : unary.filter(({ input }) => input.members.length > 0);
-    const requested = those.map(async (method) => {
+    const answers = those.map(async (method) => {
       const call = at.open(pathOf(method), { ...head, ...bearing(token), ...metadata });
       call.write(filled(method.input, text, 0));
       call.end();
       const { code, details } = await call.over;
       return { method: pathOf(method), code, response: Buffer.concat([...call.messages, Buffer.from(details)]) };
     });
-    return Promise.all(requested);
+    return Promise.all(answers);
   }
 
   it("no request reveals anything of another workspace, whatever it contains", async () => {
@@ -165,10 +165,10 @@ describe("HTTP", () => {
     for (const path of lists) {
       const answers = parameters.flatMap((name) =>
         texts.map(async (text = "") => {
-          const requested = `/api/v1/${path}?${new URLSearchParams({ [name]: text })}`;
-          const { status, body } = await http(requested, hers);
+          const url = `/api/v1/${path}?${new URLSearchParams({ [name]: text })}`;
+          const { status, body } = await http(url, hers);
           // A refusal repeats the mark of the request.
-          if (status === 200 || !text.includes("hush")) expectNothing(requested, body, text);
+          if (status === 200 || !text.includes("hush")) expectNothing(url, body, text);
         }),
       );
       await Promise.all(answers);
@@ -176,7 +176,7 @@ describe("HTTP", () => {
   });
 
   it("no combination of parameters and no header opens another workspace", async () => {
-    const requested = [
+    const urls = [
       ...sources.map((source) => `/api/v1/events?source=${source}&original=true&last=1000`),
       ...sources.map((source, at) => `/api/v1/state?source=${source}&session=${sessions[at]}`),
       ...sources.map((source, at) => `/api/v1/state?source=${source.slice(5)}&session=${sessions[at]}`),
@@ -194,7 +194,7 @@ describe("HTTP", () => {
       `/v1/state?source=${sources[0]}&session=${acme.session}&at=${last}`,
       `/v2/state?source=alice/shop&session=${acme.session}`,
     ];
-    for (const path of requested) {
+    for (const path of urls) {
       for (const accept of ["application/json", "application/x-ndjson", "application/cloudevents-batch+json"]) {
         const more = { accept, "tapedeck-workspace": "acme", "tapedeck-source": sources[0] ?? "" };
         expectNothing(path, (await http(path, hers, more)).body, "acme");
@@ -240,9 +240,9 @@ it("no stream reveals another workspace, neither its history nor its new events"
     call.write(request);
     call.end();
     over.signal.addEventListener("abort", () => call.cancel());
-    const requested = `${said}${JSON.stringify(metadata)}`;
+    const named = `${said}${JSON.stringify(metadata)}`;
     let details = "";
-    read.push({ what, said: requested, text: () => Buffer.concat([...call.messages, Buffer.from(details)]) });
+    read.push({ what, said: named, text: () => Buffer.concat([...call.messages, Buffer.from(details)]) });
     void call.over.then((status) => {
       details = status.details;
     });
@@ -285,8 +285,8 @@ it("no stream reveals another workspace, neither its history nor its new events"
 
   for (const path of ["/v1/events", "/v2/events", "/v2/applicationLogs", "/api/v1/stream?after=start"]) {
     for (const source of ["", ...sources]) {
-      const requested = `${path}${source === "" ? "" : `${path.includes("?") ? "&" : "?"}source=${source}`}`;
-      const response = await fetch(`http://${harness.on.stack.http}${requested}`, {
+      const url = `${path}${source === "" ? "" : `${path.includes("?") ? "&" : "?"}source=${source}`}`;
+      const response = await fetch(`http://${harness.on.stack.http}${url}`, {
         headers: bearing(hers),
         signal: over.signal,
       });
@@ -295,7 +295,7 @@ it("no stream reveals another workspace, neither its history nor its new events"
         for await (const chunk of response.body ?? []) text += Buffer.from(chunk).toString();
       };
       take().catch(() => {});
-      read.push({ what: requested, said: requested, text: () => text });
+      read.push({ what: url, said: url, text: () => text });
     }
   }
 

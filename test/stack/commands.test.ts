@@ -18,13 +18,13 @@ const events = async (kind: string): Promise<Page> =>
 /** A proxy to the gateway that holds back WebSockets until it is opened. */
 async function gate() {
   const opened = Promise.withResolvers<void>();
-  const pending = Promise.withResolvers<void>();
+  const arrived = Promise.withResolvers<void>();
   const server = createServer((near) => {
     const far = connect(Number(shop.stack.http.split(":").at(-1)), "127.0.0.1");
     for (const socket of [near, far]) socket.on("error", () => {});
     near.on("data", (bytes) => {
       if (!/^upgrade: websocket/im.test(String(bytes))) return void far.write(bytes);
-      pending.resolve();
+      arrived.resolve();
       void opened.promise.then(() => far.write(bytes));
     });
     far.pipe(near);
@@ -34,7 +34,7 @@ async function gate() {
   const { port } = server.address() as { port: number };
   return {
     url: `http://127.0.0.1:${port}`,
-    pending: pending.promise,
+    arrived: arrived.promise,
     open: opened.resolve,
     [Symbol.asyncDispose]: async () => void server.close(),
   };
@@ -48,7 +48,7 @@ it("wait misses nothing that happens between its call and its subscription", asy
     ["wait", "--for", "loop.*", "--or-fail", "build.canceled", "--timeout", "50s", "--json"],
     way.url,
   );
-  await way.pending;
+  await way.arrived;
   const before = (await events("loop.*")).items.length;
   await shop.fake.play();
   await until(async () => (await events("loop.*")).items.length > before, { message: "a loop to end" });

@@ -43,7 +43,7 @@ const statusOf = ({ name }: Transport, grpc: number, http: number) =>
 const ofAlice = { sources: ["alice/shop"] };
 
 describe.each(transports)("over $name", (transport) => {
-  it.each<[code: string, grpc: number, http: number, requested: StreamRequest, details: Partial<ErrorBody>]>([
+  it.each<[code: string, grpc: number, http: number, request: StreamRequest, details: Partial<ErrorBody>]>([
     ["position_future", 11, 416, { after: "FUTURE" }, { field: "after", latest: "LAST" }],
     ["position_foreign", 9, 409, { after: "1100-zzzzzz" }, { field: "after" }],
     ["position_future", 11, 416, { state: true, after: "FUTURE", filter: ofAlice }, { field: "after", latest: "LAST" }],
@@ -63,7 +63,7 @@ describe.each(transports)("over $name", (transport) => {
     ["invalid_argument", 3, 400, { filter: { sources: ["shop"] } }, { field: "filter.sources" }],
     ["invalid_argument", 3, 400, { filter: { outcomes: ["bad"] } }, { field: "filter.outcomes" }],
     ["invalid_argument", 3, 400, { after: "start", state: true, filter: ofAlice }, { field: "after" }],
-  ])("%s (gRPC %i, HTTP %i): %j", async (code, grpc, http, requested, details) => {
+  ])("%s (gRPC %i, HTTP %i): %j", async (code, grpc, http, request, details) => {
     const places = { FUTURE: 9_999, LAST: 6, FIRST: 1, ALICE: 4 };
     const filledIn = <T>(value: T): T =>
       JSON.parse(
@@ -72,7 +72,7 @@ describe.each(transports)("over $name", (transport) => {
           return name === "LAST" ? on.endAt(seq) : on.at(seq);
         }),
       ) as T;
-    const refusal = await refusalOf(transport, endpoint, filledIn(requested));
+    const refusal = await refusalOf(transport, endpoint, filledIn(request));
     expect(refusal).toMatchObject({ code, ...filledIn(details), ...statusOf(transport, grpc, http) });
     expect(refusal.message).toMatch(/\w+ \w+/);
   });
@@ -97,10 +97,10 @@ describe("in trouble", () => {
     await connection.close();
     const expected = { code: "out_of_range", field: "after", earliest: on.endAt(4) };
     // Bob's state at 3 is still known, but not everything after it.
-    const requested = [{ after: on.at(1) }, { after: on.at(3), state: true, filter: { sources: ["bob/shop"] } }];
+    const requests = [{ after: on.at(1) }, { after: on.at(3), state: true, filter: { sources: ["bob/shop"] } }];
     for (const transport of transports) {
-      for (const one of requested) {
-        const refusal = await refusalOf(transport, endpoint, one);
+      for (const request of requests) {
+        const refusal = await refusalOf(transport, endpoint, request);
         expect(refusal).toMatchObject({ ...expected, ...statusOf(transport, 11, 410) });
       }
     }

@@ -7,10 +7,10 @@ test("until() returns what the condition returns in the end", async () => {
 });
 
 test("a condition may throw until it holds", async () => {
-  let requestCount = 0;
+  let calls = 0;
   const condition = () => {
-    requestCount += 1;
-    expect(requestCount).toBe(3);
+    calls += 1;
+    expect(calls).toBe(3);
     return true;
   };
   expect(await until(condition, { message: "the third time" })).toBe(true);

@@ -173,9 +173,9 @@ describe("a pod that lists leave out", () => {
   const unreadable: Reply = { code: 2, message: "unable to get pod", response: Buffer.alloc(0) };
 
   it("is asked for after each observation as long as it is there, whatever else changes", async () => {
-    let requestCount = 0;
+    let inspections = 0;
     const { seen } = await polled((path, _, call) => {
-      if (path === podMethods.inspect) return ++requestCount < 4 ? unreadable : unknown;
+      if (path === podMethods.inspect) return ++inspections < 4 ? unreadable : unknown;
       return ok(call === 1 ? list(a, b) : call < 6 ? list(a) : list());
     }, 5_000);
     const observations = ["all", "all", "one", "same", "one", "all", "one", "one", "same", "one", "same", "same"];

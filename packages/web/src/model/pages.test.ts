@@ -177,8 +177,8 @@ it.each([
   ["kind:*.failed outcome:failed", ["build.failed", "loop.failed"]],
   ["subject:web exit", ["build.failed"]],
   ["WATCH", ["log.written"]],
-])("the filter %s finds %j", (requested, kinds) => {
-  expect(matching(record.rows, requested).map(({ event }) => event.kind)).toEqual(kinds);
+])("the filter %s finds %j", (filter, kinds) => {
+  expect(matching(record.rows, filter).map(({ event }) => event.kind)).toEqual(kinds);
 });
 
 it("a session plays in the intervals of its events, long waits cut short", () => {

@@ -65,10 +65,10 @@ test("a refusal of the log is reported once, and again when it had been well in 
   using failures = new PublishFailures({ bounds, logger });
   const full = { outcome: "refused", cause: new Error("the log refused: insufficient storage") } as const;
   const met = async (published: Parameters<typeof failures.met>[0]) => {
-    const requestCount = bounds.mock.calls.length;
+    const before = bounds.mock.calls.length;
     failures.met(published);
     await new Promise(setImmediate);
-    return bounds.mock.calls.length - requestCount;
+    return bounds.mock.calls.length - before;
   };
   expect(await met(full)).toBe(1);
   await met(full);

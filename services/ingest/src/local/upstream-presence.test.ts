@@ -12,32 +12,32 @@ test("an upstream has gone when its connection is closed and its port stays clos
   const address = `127.0.0.1:${await ownPort()}`;
   const presence = new UpstreamPresence(address);
   presence.see(item({ $case: "dialled", value: { address, channels: ["v1"] } }));
-  let requestCount = 0;
-  const went = presence.went(() => ++requestCount > 1, never);
-  expect(requestCount).toBe(0);
+  let checks = 0;
+  const went = presence.went(() => ++checks > 1, never);
+  expect(checks).toBe(0);
   presence.see(closed);
   await went;
-  expect(requestCount).toBe(2);
+  expect(checks).toBe(2);
 });
 
 test("an upstream that was connected for long has gone a second after its connection, and not at the first refusal", async () => {
   const address = `127.0.0.1:${await ownPort()}`;
-  let [time, reads, requestCount] = [0, 0, 0];
+  let [time, reads, checks] = [0, 0, 0];
   const presence = new UpstreamPresence(address, () => {
     reads++;
     return time;
   });
   presence.see(item({ $case: "dialled", value: { address, channels: ["v1"] } }));
-  const went = presence.went(() => ++requestCount > 0, never);
+  const went = presence.went(() => ++checks > 0, never);
   time = 3_600_000;
   presence.see(closed);
   // One when the connection was closed, and one after each probe.
   const before = reads;
-  await until(() => reads >= before + 3 || requestCount > 0, { message: "two refused probes" });
-  expect(requestCount).toBe(0);
+  await until(() => reads >= before + 3 || checks > 0, { message: "two refused probes" });
+  expect(checks).toBe(0);
   time += 1_000;
   await went;
-  expect(requestCount).toBe(1);
+  expect(checks).toBe(1);
 });
 
 test("nobody waits for an upstream that is connected once the tap is to stop", async () => {

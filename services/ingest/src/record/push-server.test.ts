@@ -358,8 +358,8 @@ test("a control call that is too large for the log is refused", async () => {
   const request = Buffer.alloc(4_150_000);
   const call = ControlCall.create({ method: "/x", request, forwarded_method: "/x", forwarded_request: request });
   const subject = controlSubject(skaffoldSource("eager"));
-  const pending = await logReader.nats.request(subject, ControlCall.encode(call).finish(), { timeout: 60_000 });
-  expect(ControlReply.decode(pending.data)).toMatchObject({ code: 8, reason: "limit_exceeded" });
+  const reply = await logReader.nats.request(subject, ControlCall.encode(call).finish(), { timeout: 60_000 });
+  expect(ControlReply.decode(reply.data)).toMatchObject({ code: 8, reason: "limit_exceeded" });
   tap.end();
   await tap.ended();
 });

@@ -22,8 +22,8 @@ test("a server that answers no ping is left for another one", async () => {
   const said: string[] = [];
   await using _watch = watch(nats, { pingMs: 200, timeoutMs: 5_000 }, said);
   nats.setServers([`127.0.0.1:${way.port}`, `127.0.0.1:${other.port}`]);
-  const requestCount = await nats.rtt();
-  expect([requestCount >= 0, nats.getServer()]).toEqual([true, `127.0.0.1:${way.port}`]);
+  const rttMs = await nats.rtt();
+  expect([rttMs >= 0, nats.getServer()]).toEqual([true, `127.0.0.1:${way.port}`]);
   // The watch may have asked about the log just now: it pings again when that took too long.
   way.deaf = true;
   await until(() => nats.getServer() === `127.0.0.1:${other.port}`, { message: "the other server" });

@@ -42,8 +42,8 @@ function line(
 }
 
 async function logs(request: Partial<GetLogsRequest>, context: Partial<CallContext> = {}) {
-  const requested = GetLogsRequest.fromPartial({ pod_id: id, ...request });
-  const { messages } = await on.api.getLogs(requested, on.context(context));
+  const message = GetLogsRequest.fromPartial({ pod_id: id, ...request });
+  const { messages } = await on.api.getLogs(message, on.context(context));
   return reader(messages, (bytes) => GetLogsResponse.decode(bytes).lines);
 }
 
@@ -64,7 +64,7 @@ describe("a real rkt's answers", () => {
     return line(text, app, Date.parse(`${day}T${time}Z`) + 1_000 * Number(fraction));
   };
   // Those between the recording of `all` and the pod's next lines, but the one that ignores until_time.
-  const requested = calls.filter(
+  const ofOnePod = calls.filter(
     ({ n, tag = "", request }) => n >= 13 && n <= 29 && !tag.startsWith("until") && "pod_id" in request,
   );
 
@@ -75,7 +75,7 @@ describe("a real rkt's answers", () => {
     await on.add(...bySide.map(recorded));
   });
 
-  it.each(requested)("$tag", async ({ request, messages, error }) => {
+  it.each(ofOnePod)("$tag", async ({ request, messages, error }) => {
     const answered = all(GetLogsRequest.fromJSON(request));
     if (error !== undefined) await expect(answered).rejects.toMatchObject({ code: 2, message: error.details });
     else expect(await answered).toEqual(messages.map(({ message }) => message.lines ?? []));
@@ -167,7 +167,7 @@ describe("a pod that is not on the host", () => {
 });
 
 describe("a pod on the host", () => {
-  const unsupported = (requested: string) => ({ code: 2, message: `logging unsupported for pod "${requested}"` });
+  const unsupported = (pod: string) => ({ code: 2, message: `logging unsupported for pod "${pod}"` });
 
   it("that has no journal fails as rkt does, whatever others have written", async () => {
     list(id, removed);

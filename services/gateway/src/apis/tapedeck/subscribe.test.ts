@@ -41,9 +41,9 @@ async function harness({ perMessage = 1 } = {}) {
     open(filter: object, ms: number, more: { readonly messages?: number; readonly untilOffset?: Offset } = {}) {
       const got: SubscriptionMessage[] = [];
       const { messages = 10_000, ...end } = more;
-      const requestCount = { workspace: "default", filter, afterOffset: logStart, bookmarks: { ms, messages }, ...end };
+      const request = { workspace: "default", filter, afterOffset: logStart, bookmarks: { ms, messages }, ...end };
       const read = async () => {
-        for await (const message of subscribe(log.reader, requestCount, over.signal)) got.push(message);
+        for await (const message of subscribe(log.reader, request, over.signal)) got.push(message);
       };
       return { got, done: read() };
     },
@@ -72,17 +72,17 @@ it("an end in the future is the log's, however other clocks go, and what comes a
   await using on = await harness();
   await on.alice.append(2);
   const untilTime = new Date(Date.now() + 200);
-  const clock = { at: new Date(0), requestCount: 0 };
+  const clock = { at: new Date(0), readings: 0 };
   const reader: LogReader = {
     ...on.reader,
     async now() {
-      clock.requestCount += 1;
+      clock.readings += 1;
       return { at: clock.at, lastOffset: (await on.reader.bounds()).lastOffset };
     },
   };
   const open = (afterOffset: Offset) => {
     const got: SubscriptionMessage[] = [];
-    const requestCount = {
+    const request = {
       workspace: "default",
       filter: {},
       afterOffset,
@@ -90,7 +90,7 @@ it("an end in the future is the log's, however other clocks go, and what comes a
       bookmarks: { ms: 3_600_000, messages: 1e6 },
     };
     const read = async () => {
-      for await (const message of subscribe(reader, requestCount, on.over.signal)) got.push(message);
+      for await (const message of subscribe(reader, request, on.over.signal)) got.push(message);
     };
     return { got, done: read() };
   };
@@ -98,8 +98,8 @@ it("an end in the future is the log's, however other clocks go, and what comes a
   await until(() => first.got.length === 3 && second.got.length === 1, { message: "caught_up" });
   // The time has passed for us, and not for the log.
   await until(() => Date.now() > untilTime.getTime(), { message: "the time to pass" });
-  const requestCount = clock.requestCount;
-  await until(() => clock.requestCount > requestCount + 1, { message: "the log's clock to be asked" });
+  const before = clock.readings;
+  await until(() => clock.readings > before + 1, { message: "the log's clock to be asked" });
   expect(first.got.map(reported)).toEqual(["event 1", "event 2", "caught_up 2"]);
   clock.at = new Date(untilTime.getTime() + 1);
   await Promise.all([first.done, second.done]);
@@ -169,7 +169,7 @@ it.each([1, 5])(
       }
     })();
     const readers = [{ developers: ["bob"] }, { subjects: ["web"] }, { subjects: ["nothing"] }].map((filter, index) => {
-      const requestCount = {
+      const request = {
         workspace: "default",
         filter,
         afterOffset: logStart,
@@ -177,7 +177,7 @@ it.each([1, 5])(
       };
       const got: SubscriptionMessage[] = [];
       const read = async () => {
-        for await (const message of subscribe(on.reader, requestCount, on.over.signal)) {
+        for await (const message of subscribe(on.reader, request, on.over.signal)) {
           got.push(message);
           for (let turns = Math.random() * 10; turns > 1; turns--) await new Promise(setImmediate);
         }
@@ -227,8 +227,8 @@ it("a reader that leaves, wherever, leaves the log as well", async () => {
     },
   });
   for (const filter of [{}, { subjects: ["none"] }]) {
-    const requestCount = { workspace: "default", filter, afterOffset: logStart };
-    for await (const _ of subscribe(watched(on.reader), requestCount, on.over.signal)) break;
+    const request = { workspace: "default", filter, afterOffset: logStart };
+    for await (const _ of subscribe(watched(on.reader), request, on.over.signal)) break;
     await until(() => open === 0, { message: "the reader to be over" });
   }
 });

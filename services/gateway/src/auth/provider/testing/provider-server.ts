@@ -42,13 +42,13 @@ export type ProviderServerOptions = {
 
 export async function startProviderServer(options: ProviderServerOptions = {}): Promise<ProviderServer> {
   const { redirectUri = "http://127.0.0.1:1/callback", port = 0 } = options;
-  const requested = new Map<string, number>();
+  const counts = new Map<string, number>();
   let isAway = false;
   let handle: RequestListener = () => {};
   const server = createServer((request, response) => {
     if (isAway) return void request.socket.destroy();
     const path = (request.url ?? "").split("?")[0] ?? "";
-    requested.set(path, (requested.get(path) ?? 0) + 1);
+    counts.set(path, (counts.get(path) ?? 0) + 1);
     handle(request, response);
   });
   server.listen(port, "127.0.0.1");
@@ -70,7 +70,7 @@ export async function startProviderServer(options: ProviderServerOptions = {}): 
       isAway = away;
       if (away) server.closeAllConnections();
     },
-    requests: (path) => requested.get(path) ?? 0,
+    requests: (path) => counts.get(path) ?? 0,
     async accessToken() {
       const basic = Buffer.from(`${machineClient.id}:${machineClient.secret}`).toString("base64");
       const answer = await fetch(`${issuer}/token`, {
