@@ -35,7 +35,7 @@ export async function buildServerPackage(
       ...Object.fromEntries(standIns.map((name) => [`fakes-${name}`, programEntry(`@tapedeck/fakes/${name}/main`)])),
       ...Object.fromEntries(serverParts.map(({ name, module }) => [name, join(root, "packages/cli/src", module)])),
       "tapedeck-server": programEntry(join(import.meta.dirname, "programs", "server.ts")),
-      "mask-worker": programEntry(join(root, "services/ingest/src/secrets/worker/mask-worker.ts")),
+      "mask-worker": programEntry(join(root, "services/ingest/src/normalize/mask-thread/mask-worker.ts")),
     },
     installation: "package",
     plugins: [programs(), embeddedDescriptors()],

@@ -3,7 +3,7 @@ import { brokenReferences } from "./broken-references.ts";
 import { paths, read } from "./repository.ts";
 
 /** Files whose references lead outside this repository: the examples below, and the corpus of secrets. */
-const aboutOthers = ["test/docs/links.test.ts", "services/ingest/src/secrets/corpus.ts"];
+const aboutOthers = ["test/docs/links.test.ts", "services/ingest/src/secrets/testing/corpus.ts"];
 
 it("every link and path in Markdown and comments leads to an existing file and heading", () => {
   expect(paths).toEqual(expect.arrayContaining(["README.md", "docs/api.md", ...aboutOthers]));

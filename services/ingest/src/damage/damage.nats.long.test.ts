@@ -21,8 +21,8 @@ import { connect, type NatsConnection } from "nats";
 import { expect, it } from "vitest";
 import { readConfig } from "../config.ts";
 import { startIngest } from "../ingest.ts";
+import { openEnds } from "../record/journal/ends.ts";
 import { framesOf, openLogReader, testLogger } from "../testing/ingest-harness.ts";
-import { openEnds } from "./ends.ts";
 
 const named = (developer: string) =>
   sourceName({ workspace: "default", developer, project: "shop", upstream: "skaffold" });

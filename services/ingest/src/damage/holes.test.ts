@@ -3,11 +3,11 @@ import type { Cursor } from "@tapedeck/shared/log/log";
 import { sourceName } from "@tapedeck/shared/source";
 import { expect, it } from "vitest";
 import { Numbering, raised } from "../record/frames/numbering.ts";
+import { rangesOf, without } from "../record/journal/ranges.ts";
 import { lostFromLog } from "../record/own-facts/gap-facts.ts";
 import { sessionErased, sessionStarted } from "../record/own-facts/session-facts.ts";
 import { sourceCheckpoint } from "../record/own-facts/source-facts.ts";
 import { type ScannedMessage, SourceHoles } from "./holes.ts";
-import { rangesOf, without } from "./ranges.ts";
 
 const source = sourceName({ workspace: "w", developer: "d", project: "p", upstream: "skaffold" });
 const timestamp = { seconds: 1n, nanos: 0 };

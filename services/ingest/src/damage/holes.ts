@@ -3,9 +3,9 @@ import { ownChannel } from "@tapedeck/shared/events/kinds";
 import type { Cursor, StoredMessage } from "@tapedeck/shared/log/log";
 import { ownValue } from "@tapedeck/shared/own-value";
 import type { SourceName } from "@tapedeck/shared/source";
+import { isAhead, type SourceEnd } from "../record/journal/ends.ts";
+import { type PositionRange, sizeOf, without } from "../record/journal/ranges.ts";
 import { isImport } from "../record/own-facts/import-facts.ts";
-import { isAhead, type SourceEnd } from "./ends.ts";
-import { type PositionRange, sizeOf, without } from "./ranges.ts";
 
 /** Events of one source that were in the log once and are not there now, without an erasure or a retention to explain it. */
 export type Hole = {

@@ -9,7 +9,7 @@ import { connect } from "nats";
 import { expect, it } from "vitest";
 import type { Fact } from "../normalize/fact.ts";
 import { Numbering } from "../record/frames/numbering.ts";
-import { openEnds } from "./ends.ts";
+import { openEnds } from "../record/journal/ends.ts";
 import { checkLog, type LogCheckOptions } from "./log-check.ts";
 import { droppedBy } from "./watch-damage.ts";
 

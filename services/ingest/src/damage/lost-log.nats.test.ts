@@ -13,8 +13,8 @@ import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
 import { expect, it } from "vitest";
+import { openEnds } from "../record/journal/ends.ts";
 import { openStore } from "../store.ts";
-import { openEnds } from "./ends.ts";
 
 const source = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
 

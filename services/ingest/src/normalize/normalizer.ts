@@ -2,9 +2,9 @@ import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import type { MaskedBytes } from "../secrets/mask-bytes.ts";
 import type { MaskedFrame, Piece } from "../secrets/pieces.ts";
-import type { ThreadMasks } from "../secrets/worker/thread-masks.ts";
 import type { Fact } from "./fact.ts";
 import type { Observing } from "./inventory/observing.ts";
+import type { ThreadMasks } from "./mask-thread/thread-masks.ts";
 
 export type Normalizer = {
   /** Channels that carry the upstream's own frames, besides "tapedeck" and those of `observing`. */

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { maskContinued, maskPiece, tailOf } from "./continued-text.ts";
-import { fake } from "./corpus.ts";
 import { Tails } from "./pieces.ts";
+import { fake } from "./testing/corpus.ts";
 
 /** The pieces of one stream as they are recorded, one after the other. */
 function recorded(...pieces: readonly string[]): readonly string[] {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { maskContinued, maskPiece, tailOf } from "./continued-text.ts";
-import { type Case, fake, plainCases, secretCases } from "./corpus.ts";
 import { maskText } from "./mask-text.ts";
+import { type Case, fake, plainCases, secretCases } from "./testing/corpus.ts";
 
 /** The text without its marks, and which of its characters are secret. */
 function read({ text }: Case): { readonly raw: string; readonly secret: readonly boolean[] } {

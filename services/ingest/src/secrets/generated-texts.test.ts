@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { Case } from "./corpus.ts";
 import { maskText } from "./mask-text.ts";
+import type { Case } from "./testing/corpus.ts";
 import { plainTexts, type Random, secretTexts } from "./testing/generated-texts.ts";
 
 /** Numbers that are the same for a seed. */

@@ -5,7 +5,7 @@ import { messageType } from "@tapedeck/shared/descriptors/registry";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { maskPiece } from "./continued-text.ts";
-import { secretCases } from "./corpus.ts";
+import { secretCases } from "./testing/corpus.ts";
 import { may, mayHoldSecrets, triggersIn } from "./triggers.ts";
 
 const root = fileURLToPath(new URL("../../../../packages/fakes/recordings/skaffold", import.meta.url));

@@ -1,6 +1,6 @@
 import type { PositionRequest, PositionResponse } from "@tapedeck/proto/tapedeck/v1/query";
 import { formatPosition } from "@tapedeck/shared/log/position";
-import { readCheckpoint } from "../projecting/checkpoint.ts";
+import { readCheckpoint } from "../db/checkpoint.ts";
 import type { ApiDeps } from "./deps.ts";
 import { askLog, notProjected } from "./reach.ts";
 

@@ -2,7 +2,7 @@ import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { parseWhen } from "@tapedeck/shared/filter/time";
 import { justBefore, type Offset } from "@tapedeck/shared/log/offset";
 import { belongsToLog, formatPosition, parsePosition } from "@tapedeck/shared/log/position";
-import { readCheckpoint } from "../projecting/checkpoint.ts";
+import { readCheckpoint } from "../db/checkpoint.ts";
 import type { ApiDeps } from "./deps.ts";
 
 /** How long an answer waits for the tables to reach a position that is in the log. */

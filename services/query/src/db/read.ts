@@ -1,5 +1,5 @@
 import { sql } from "kysely";
-import { readCheckpoint } from "../projecting/checkpoint.ts";
+import { readCheckpoint } from "./checkpoint.ts";
 import type { Database, Tx } from "./database.ts";
 import { lockUntilCommit } from "./lock.ts";
 import { beginReading } from "./pipeline.ts";

@@ -1,13 +1,13 @@
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { laterOf, logStart, type Offset } from "@tapedeck/shared/log/offset";
 import { sql } from "kysely";
+import { CheckpointMovedError, lockCheckpoint, moveCheckpoint } from "../db/checkpoint.ts";
 import type { Tx } from "../db/database.ts";
 import { StatementError } from "../db/pipeline.ts";
 import { noSwapUntilCommit } from "../db/read.ts";
 import type { CheckpointRow } from "../db/schema.ts";
 import type { View } from "../views/view.ts";
 import type { Batch } from "./batches.ts";
-import { CheckpointMovedError, lockCheckpoint, moveCheckpoint } from "./checkpoint.ts";
 import { isDataError } from "./data-error.ts";
 import { forgetSetAside, type RefusedEvent, recordSetAside } from "./set-aside.ts";
 

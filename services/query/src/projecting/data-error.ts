@@ -1,5 +1,5 @@
+import { CheckpointMovedError } from "../db/checkpoint.ts";
 import { StatementError } from "../db/pipeline.ts";
-import { CheckpointMovedError } from "./checkpoint.ts";
 
 /**
  * SQLSTATE classes of what Postgres says about values: cardinality violation (21), data exception (22), integrity constraint

@@ -1,8 +1,8 @@
 import type { Offset } from "@tapedeck/shared/log/offset";
+import { lockCheckpoint, touchCheckpoint } from "../db/checkpoint.ts";
 import { openDatabase } from "../db/database.ts";
 import { views } from "../views/views.ts";
 import { erase } from "./apply-batch.ts";
-import { lockCheckpoint, touchCheckpoint } from "./checkpoint.ts";
 
 /**
  * Removes the rows of sessions that ended before an offset, for a log that keeps only its end (the demo's). Returns how

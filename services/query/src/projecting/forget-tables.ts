@@ -1,8 +1,8 @@
 import type { LogReader } from "@tapedeck/shared/log/log";
 import { sql } from "kysely";
+import { ForeignCheckpointError, ofThisLog, readCheckpoint } from "../db/checkpoint.ts";
 import { type Database, liveSchema, openDatabase } from "../db/database.ts";
 import { columnTypes } from "../db/schema.generated.ts";
-import { ForeignCheckpointError, ofThisLog, readCheckpoint } from "./checkpoint.ts";
 
 /**
  * Empties the tables if they hold events that the log does not have, because it was restored from a backup. Query rebuilds

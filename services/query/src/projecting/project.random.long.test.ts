@@ -3,6 +3,7 @@ import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { searchSeed } from "@tapedeck/shared/testing/searches";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { readCheckpoint } from "../db/checkpoint.ts";
 import { openDatabase } from "../db/database.ts";
 import { spawnQuery } from "../testing/child.ts";
 import { migrated } from "../testing/migrated.ts";
@@ -12,7 +13,6 @@ import { type Stage, stage } from "../testing/stage.ts";
 import { contents, differencesOf, rows } from "../testing/tables.ts";
 import { views } from "../views/views.ts";
 import { applyBatch } from "./apply-batch.ts";
-import { readCheckpoint } from "./checkpoint.ts";
 
 const seed = searchSeed;
 const random = seeded(seed);

@@ -1,13 +1,13 @@
 import { endOf, logStart, type Offset, offsetOf, sequenceOf } from "@tapedeck/shared/log/offset";
 import { sql } from "kysely";
 import { expect, it } from "vitest";
+import { readCheckpoint } from "../db/checkpoint.ts";
 import { openDatabase } from "../db/database.ts";
 import { randomEvents, seeded } from "../testing/random-scenario.ts";
 import { projectUntil } from "../testing/run-projection.ts";
 import { stage } from "../testing/stage.ts";
 import type { View } from "../views/view.ts";
 import { applyBatch } from "./apply-batch.ts";
-import { readCheckpoint } from "./checkpoint.ts";
 
 it("applies nothing of a batch that fails at its end, nor of the batches begun behind it", async () => {
   await using on = await stage();

@@ -10,13 +10,13 @@
 // Why the fold's state is one row: docs/decisions/0002-one-fold-state-per-session.md.
 import type { LogReader } from "@tapedeck/shared/log/log";
 import type { Offset } from "@tapedeck/shared/log/offset";
+import { beginCheckpoint, ofThisLog, readCheckpoint } from "../db/checkpoint.ts";
 import type { Pipeline } from "../db/pipeline.ts";
 import type { View } from "../views/view.ts";
 import { projectionVersion } from "../views/views.ts";
 import { applyApart } from "./apply-apart.ts";
 import { type Applied, applyBatch } from "./apply-batch.ts";
 import { type BatchLimits, batches, defaultLimits } from "./batches.ts";
-import { beginCheckpoint, ofThisLog, readCheckpoint } from "./checkpoint.ts";
 import { isDataError } from "./data-error.ts";
 
 /** The position of the tables; `ms` is the duration of the last batch, 0 at first. */

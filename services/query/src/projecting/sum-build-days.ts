@@ -1,9 +1,9 @@
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { sql } from "kysely";
+import { lockCheckpoint } from "../db/checkpoint.ts";
 import type { Database } from "../db/database.ts";
 import { noSwapUntilCommit } from "../db/read.ts";
-import { lockCheckpoint } from "./checkpoint.ts";
 
 export type KeepBuildDays = {
   readonly database: Database;

@@ -1,7 +1,7 @@
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { compareTimestamps } from "@tapedeck/shared/time/timestamp";
-import { largestFrameBytes, shaOf } from "../../record/frames/original.ts";
 import { unreadable } from "../facts.ts";
+import { largestFrameBytes, shaOf } from "../original.ts";
 import type { FrameOutcome, InventoryEntry, InventoryRules, Judgement, Sighting } from "./inventory-rules.ts";
 import { ObservationTimes } from "./observation-times.ts";
 import { type WatcherOptions, type YieldPoint, yieldPoint } from "./observing.ts";

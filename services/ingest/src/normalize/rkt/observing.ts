@@ -1,5 +1,5 @@
-import { maskEntriesInThread } from "../../secrets/worker/thread-masks.ts";
 import type { Observed, Observing, Watcher } from "../inventory/observing.ts";
+import { maskEntriesInThread } from "../mask-thread/thread-masks.ts";
 import { HostWatcher } from "./host-watcher.ts";
 import { mask } from "./mask.ts";
 import { maskAfter } from "./texts/masked-lines.ts";

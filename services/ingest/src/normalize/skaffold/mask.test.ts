@@ -6,8 +6,8 @@ import { fromGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json"
 import { messageType } from "@tapedeck/shared/descriptors/registry";
 import { describe, expect, it } from "vitest";
 import { maskPiece } from "../../secrets/continued-text.ts";
-import { secretCases } from "../../secrets/corpus.ts";
 import { maskText } from "../../secrets/mask-text.ts";
+import { secretCases } from "../../secrets/testing/corpus.ts";
 import { mask } from "./mask.ts";
 import { normalizer } from "./normalizer.ts";
 

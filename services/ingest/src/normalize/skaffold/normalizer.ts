@@ -1,5 +1,5 @@
 import { timestampOf } from "@tapedeck/tap/skaffold/frame-timestamp";
-import { threadMasks } from "../../secrets/worker/thread-masks.ts";
+import { threadMasks } from "../mask-thread/thread-masks.ts";
 import type { ChannelNormalizer, Normalizer } from "../normalizer.ts";
 import { controlSteps } from "./control-steps.ts";
 import { frameReader } from "./frame-reader.ts";

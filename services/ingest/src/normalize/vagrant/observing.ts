@@ -1,5 +1,5 @@
-import { maskEntriesInThread } from "../../secrets/worker/thread-masks.ts";
 import type { Observing } from "../inventory/observing.ts";
+import { maskEntriesInThread } from "../mask-thread/thread-masks.ts";
 import { JobsWatcher } from "./jobs/jobs-watcher.ts";
 import { maskAfter } from "./jobs/output-pieces.ts";
 import { mask } from "./mask.ts";

@@ -5,11 +5,11 @@ import type { SourceName } from "@tapedeck/shared/source";
 import { yieldToEventLoop } from "@tapedeck/shared/sync/yield-to-event-loop";
 import type { Fact } from "../../normalize/fact.ts";
 import type { ChannelNormalizer, FrameReader } from "../../normalize/normalizer.ts";
+import { recordedHashes } from "../../normalize/original.ts";
 import { type Piece, Tails } from "../../secrets/pieces.ts";
 import type { LogHistoryReader } from "../journal/load-history.ts";
 import { KnownFrames } from "./known-frames.ts";
 import { isTextFrame, type LastNumbers, raised } from "./numbering.ts";
-import { recordedHashes } from "./original.ts";
 
 /** The state for recording one channel of a session on one connection. */
 export type ChannelStore = {

@@ -1,6 +1,6 @@
 import { yieldToEventLoop } from "@tapedeck/shared/sync/yield-to-event-loop";
+import { isLarge } from "../../normalize/mask-thread/thread-masks.ts";
 import type { Normalizer } from "../../normalize/normalizer.ts";
-import { isLarge } from "../../secrets/worker/thread-masks.ts";
 import type { ChannelStore } from "./channel-store.ts";
 import { HashedFrame, type PendingFrame, type Redact } from "./pending-frame.ts";
 

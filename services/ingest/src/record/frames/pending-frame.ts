@@ -1,10 +1,10 @@
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { compareTimestamps } from "@tapedeck/shared/time/timestamp";
+import { isLarge } from "../../normalize/mask-thread/thread-masks.ts";
+import { shaOf } from "../../normalize/original.ts";
 import type { MaskedFrame, Piece } from "../../secrets/pieces.ts";
-import { isLarge } from "../../secrets/worker/thread-masks.ts";
 import type { Fingerprint } from "../own-facts/session-facts.ts";
 import { keyedHash } from "./identity.ts";
-import { shaOf } from "./original.ts";
 
 /** Whether secrets are masked, as `hello` asks. */
 export type Redact = "on" | "off";

@@ -14,7 +14,7 @@ import type { SourceName } from "@tapedeck/shared/source";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import { yieldToEventLoop } from "@tapedeck/shared/sync/yield-to-event-loop";
 import { decodeTime } from "ulid";
-import { isAhead, type LogEnds } from "../../damage/ends.ts";
+import { isAhead, type LogEnds } from "./ends.ts";
 import { SourceHistory } from "./source-history.ts";
 
 /** The parts of the log's reading half that recording needs. */

@@ -5,7 +5,7 @@ import type { Logger } from "@tapedeck/shared/service/logger";
 import { type SourceName, sourceParts } from "@tapedeck/shared/source";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import { Notifier } from "@tapedeck/shared/sync/notifier";
-import { rangesOf } from "../../damage/ranges.ts";
+import { rangesOf } from "../journal/ranges.ts";
 import { sessionErased } from "../own-facts/session-facts.ts";
 import type { Recorder } from "../recorder.ts";
 import type { Store } from "../recorder-options.ts";

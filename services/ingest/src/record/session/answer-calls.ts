@@ -4,9 +4,9 @@ import { adoptSubject, controlSubject } from "@tapedeck/shared/log/subjects";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import type { SourceName } from "@tapedeck/shared/source";
 import type { NatsConnection } from "nats";
-import { ControlCalls, notConnected } from "../../control.ts";
 import type { Normalizer } from "../../normalize/normalizer.ts";
 import type { PushResponses } from "../push-responses.ts";
+import { ControlCalls, notConnected } from "./control.ts";
 import { StreamRelays } from "./relay-streams.ts";
 import type { SessionRecorder } from "./session-recorder.ts";
 

@@ -11,10 +11,10 @@ import type {
   Watcher,
   YieldPoint,
 } from "../../normalize/inventory/observing.ts";
-import { isLarge } from "../../secrets/worker/thread-masks.ts";
+import { isLarge } from "../../normalize/mask-thread/thread-masks.ts";
+import { originalOf } from "../../normalize/original.ts";
 import { keyedHash } from "../frames/identity.ts";
 import { isTextFrame } from "../frames/numbering.ts";
-import { originalOf } from "../frames/original.ts";
 import type { Redact } from "../frames/pending-frame.ts";
 import type { AckWatermark } from "../journal/ack-watermark.ts";
 import type { KnownSession } from "../journal/known-sessions.ts";

@@ -5,8 +5,8 @@ import { streamSubject } from "@tapedeck/shared/log/subjects";
 import { relayedStreams } from "@tapedeck/shared/relayed-streams";
 import { delay } from "@tapedeck/shared/sync/delay";
 import type { NatsConnection, Subscription } from "nats";
-import { notConnected } from "../../control.ts";
 import type { PushResponses } from "../push-responses.ts";
+import { notConnected } from "./control.ts";
 
 export type StreamRelayOptions = {
   readonly nats: NatsConnection;

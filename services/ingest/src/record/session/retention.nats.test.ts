@@ -10,10 +10,10 @@ import { until } from "@tapedeck/shared/testing/until";
 import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import { connect, type NatsConnection } from "nats";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { openEnds } from "../../damage/ends.ts";
 import { checkLog } from "../../damage/log-check.ts";
 import type { Fact } from "../../normalize/fact.ts";
 import type { Normalizer } from "../../normalize/normalizer.ts";
+import { openEnds } from "../journal/ends.ts";
 import { plainNormalizer } from "../testing/plain-normalizer.ts";
 import { openSessionRecorder, type SessionRecorder } from "./session-recorder.ts";
 

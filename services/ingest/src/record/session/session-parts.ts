@@ -1,4 +1,4 @@
-import { largestFrameBytes } from "../frames/original.ts";
+import { largestFrameBytes } from "../../normalize/original.ts";
 import { AckWatermark } from "../journal/ack-watermark.ts";
 import type { SourceJournal } from "../journal/source-journal.ts";
 import type { SessionRecorderOptions } from "../pushed-session.ts";

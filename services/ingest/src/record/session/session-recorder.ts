@@ -7,7 +7,7 @@ import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { timestampNow } from "@tapedeck/shared/time/timestamp";
 import type { Fact } from "../../normalize/fact.ts";
 import { channelNames } from "../../normalize/normalizer.ts";
-import { shaOf } from "../frames/original.ts";
+import { shaOf } from "../../normalize/original.ts";
 import { openSourceJournal, type SourceJournal } from "../journal/source-journal.ts";
 import type { PushedSession, SessionRecorderOptions } from "../pushed-session.ts";
 import { isWaiting, runPending, standInOf, type UpstreamConnection, whenDecided } from "./connection.ts";

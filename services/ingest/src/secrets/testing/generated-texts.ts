@@ -1,4 +1,4 @@
-import type { Case } from "../corpus.ts";
+import type { Case } from "./corpus.ts";
 
 /** Numbers from 0 to below `below`, the same ones for a seed. */
 export type Random = (below: number) => number;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { fake } from "../corpus.ts";
 import { maskText } from "../mask-text.ts";
+import { fake } from "../testing/corpus.ts";
 import { tokenTable as writtenTable } from "./renew-token-table.ts";
 import { shapesOf } from "./rule-shapes.ts";
 import type { TokenShape } from "./token-shape.ts";

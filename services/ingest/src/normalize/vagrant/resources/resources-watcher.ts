@@ -2,7 +2,6 @@ import type { Event, VagrantResourceDetail } from "@tapedeck/proto/tapedeck/v1/e
 import type { Observation, Observation_Failed, Resources_Kind } from "@tapedeck/proto/tapedeck/v1/observation";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { compareTimestamps } from "@tapedeck/shared/time/timestamp";
-import { recordedSha } from "../../../record/frames/original.ts";
 import { message } from "../../facts.ts";
 import { DescriptionDue } from "../../inventory/description-due.ts";
 import { Inventory } from "../../inventory/inventory.ts";
@@ -15,6 +14,7 @@ import type {
   WatcherOptions,
   YieldPoint,
 } from "../../inventory/observing.ts";
+import { recordedSha } from "../../original.ts";
 import {
   type AcceptedResource,
   describedResources,

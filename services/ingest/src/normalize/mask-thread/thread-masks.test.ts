@@ -4,8 +4,8 @@ import { GetJobStreamResponse } from "@tapedeck/proto/vagrant/vagrant";
 import { timestampNow } from "@tapedeck/shared/time/timestamp";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { masks } from "../../normalize/masks.ts";
 import { PendingFrame } from "../../record/frames/pending-frame.ts";
+import { masks } from "../masks.ts";
 import { maskEntriesInThread, threadMasks } from "./thread-masks.ts";
 
 const texts = fc.array(

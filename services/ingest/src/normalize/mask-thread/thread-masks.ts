@@ -1,8 +1,8 @@
 import { asBuffer } from "@tapedeck/shared/as-buffer";
 import { yieldToEventLoop } from "@tapedeck/shared/sync/yield-to-event-loop";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
-import type { MaskedBytes } from "../mask-bytes.ts";
-import type { Piece } from "../pieces.ts";
+import type { MaskedBytes } from "../../secrets/mask-bytes.ts";
+import type { Piece } from "../../secrets/pieces.ts";
 import type { MaskResult } from "./mask-tasks.ts";
 import { MaskThread } from "./mask-thread.ts";
 

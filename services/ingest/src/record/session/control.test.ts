@@ -11,12 +11,12 @@ import { ownPort } from "@tapedeck/shared/testing/own-port";
 import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
-import { readConfig } from "./config.ts";
+import { readConfig } from "../../config.ts";
+import { startIngest } from "../../ingest.ts";
+import { normalizer } from "../../normalize/skaffold/normalizer.ts";
+import { framesOf, kindsOf, openLogReader, skaffoldSource, testLogger } from "../../testing/ingest-harness.ts";
+import type { RecordingTimes } from "../recorder-options.ts";
 import { ControlCalls, type ControlOptions } from "./control.ts";
-import { startIngest } from "./ingest.ts";
-import { normalizer } from "./normalize/skaffold/normalizer.ts";
-import type { RecordingTimes } from "./record/recorder-options.ts";
-import { framesOf, kindsOf, openLogReader, skaffoldSource, testLogger } from "./testing/ingest-harness.ts";
 
 let nats: TestNats;
 let logReader: Awaited<ReturnType<typeof openLogReader>>;

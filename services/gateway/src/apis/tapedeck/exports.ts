@@ -1,7 +1,7 @@
 import { parseFilter } from "@tapedeck/shared/filter/filter";
-import type { TapedeckApi } from "../apis/tapedeck/tapedeck-api.ts";
-import { type Audit, auditedCaller } from "./audit-log.ts";
-import { boundedAudit } from "./bounded-audit.ts";
+import { type Audit, auditedCaller } from "../../audit/audit-log.ts";
+import { boundedAudit } from "../../audit/bounded-audit.ts";
+import type { TapedeckApi } from "./tapedeck-api.ts";
 
 /**
  * The same API, which records who takes sessions away: reads of named sessions up to an end, with the upstream's own

@@ -2,8 +2,8 @@ import type { LogReader } from "@tapedeck/shared/log/log";
 import { endOf, logStart, type Offset } from "@tapedeck/shared/log/offset";
 import { belongsToLog, formatPosition } from "@tapedeck/shared/log/position";
 import type { Kysely } from "kysely";
-import type { Tx } from "../db/database.ts";
-import type { CheckpointRow, Schema } from "../db/schema.ts";
+import type { Tx } from "./database.ts";
+import type { CheckpointRow, Schema } from "./schema.ts";
 
 const name = "log";
 

@@ -1,8 +1,8 @@
 import { Observation } from "@tapedeck/proto/tapedeck/v1/observation";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
-import { masks } from "../../normalize/masks.ts";
-import type { MaskedBytes } from "../mask-bytes.ts";
-import type { Piece } from "../pieces.ts";
+import type { MaskedBytes } from "../../secrets/mask-bytes.ts";
+import type { Piece } from "../../secrets/pieces.ts";
+import { masks } from "../masks.ts";
 
 export type MaskTask = {
   readonly what: "frame" | "after" | "observation";

@@ -5,10 +5,10 @@ import { maxEffectMs, observeMethod } from "@tapedeck/shared/control-effects";
 import { controlTimeouts } from "@tapedeck/shared/control-timeouts";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { ulid } from "ulid";
-import type { Normalizer } from "./normalize/normalizer.ts";
-import { controlAnswered, controlRequested } from "./record/own-facts/control-facts.ts";
-import type { Injections } from "./record/session/injections.ts";
-import type { SessionRecorder } from "./record/session/session-recorder.ts";
+import type { Normalizer } from "../../normalize/normalizer.ts";
+import { controlAnswered, controlRequested } from "../own-facts/control-facts.ts";
+import type { Injections } from "./injections.ts";
+import type { SessionRecorder } from "./session-recorder.ts";
 
 const defaultLoopStartMs = 1_000;
 /** A loop that takes longer delays no step. */
