@@ -15,7 +15,6 @@ export const serverParts: readonly ServerPart[] = [
   { name: "up", module: "commands/up/run.ts", functions: ["up"] },
   { name: "erase", module: "commands/erase/here.ts", functions: ["eraseHere"] },
   { name: "new-epoch", module: "commands/new-epoch/run.ts", functions: ["startNewEpoch"] },
-  { name: "rebuild", module: "commands/rebuild/here.ts", functions: ["rebuildHere"] },
   { name: "restore", module: "commands/restore/run.ts", functions: ["restore"] },
   {
     name: "sql-role",

@@ -1,4 +1,4 @@
-import { type ChannelCredentials, Client, Metadata } from "@grpc/grpc-js";
+import { type ChannelCredentials, type ChannelOptions, Client, Metadata } from "@grpc/grpc-js";
 import {
   type ArriveRequest,
   type ArriveResponse,
@@ -17,16 +17,29 @@ export type MaintainClient = AsyncDisposable & {
   erase(request: EraseRequest, signal: AbortSignal): AsyncIterable<EraseResponse>;
   move(request: MoveRequest, signal: AbortSignal): AsyncIterable<MoveResponse>;
   arrive(request: ArriveRequest, signal: AbortSignal): AsyncIterable<ArriveResponse>;
-  rebuild(request: RebuildRequest, signal: AbortSignal): AsyncIterable<RebuildResponse>;
+  rebuild(request: RebuildRequest, signal: AbortSignal): AsyncIterable<RebuildProgress>;
   /** The items of configured sources' taps that are not in the log yet, in all workspaces. */
   waiting(signal: AbortSignal): AsyncIterable<WaitingResponse>;
+};
+
+export type RebuildProgress = {
+  /** The log's messages when it began, and how many of them are in the new tables. A message holds one event or several. */
+  readonly messages: number;
+  readonly done: number;
+  /** The events that this call has put into the new tables. */
+  readonly events: number;
 };
 
 type Addresses = { readonly ingest: string; readonly query: string };
 
 /** `key`: the services' key, by which both services know the gateway. */
-export function maintainClient({ ingest, query }: Addresses, key: string, channel: ChannelCredentials): MaintainClient {
-  const options = { "grpc.initial_reconnect_backoff_ms": 100, "grpc.max_reconnect_backoff_ms": 1_000 };
+export function maintainClient(
+  { ingest, query }: Addresses,
+  key: string,
+  channel: ChannelCredentials,
+  more: ChannelOptions = {},
+): MaintainClient {
+  const options = { "grpc.initial_reconnect_backoff_ms": 100, "grpc.max_reconnect_backoff_ms": 1_000, ...more };
   const [toIngest, toQuery] = [ingest, query].map((address) => new Client(address, channel, options)) as [
     Client,
     Client,
@@ -63,11 +76,20 @@ export function maintainClient({ ingest, query }: Addresses, key: string, channe
     erase: (request, signal) => ask(toIngest, MaintainService.erase, request, signal),
     move: (request, signal) => ask(toIngest, MaintainService.move, request, signal),
     arrive: (request, signal) => ask(toIngest, MaintainService.arrive, request, signal),
-    rebuild: (request, signal) => ask(toQuery, QueryService.rebuild, request, signal),
+    async *rebuild(request, signal) {
+      for await (const response of ask(toQuery, QueryService.rebuild, request, signal)) yield progressOf(response);
+    },
     waiting: (signal) => ask(toIngest, MaintainService.waiting, {}, signal),
     async [Symbol.asyncDispose]() {
       toIngest.close();
       toQuery.close();
     },
   };
+}
+
+function progressOf({ first, last, reached, messages, events }: RebuildResponse): RebuildProgress {
+  // The sequences of erased events are empty: the part of the sequences stands for the part of the events.
+  const [sequences, done] = [Number(last - first) + 1, Number(reached - first) + 1];
+  const part = sequences === 0 ? 1 : Math.max(0, Math.min(1, done / sequences));
+  return { messages: Number(messages), done: Math.floor(Number(messages) * part), events: Number(events) };
 }

@@ -1,7 +1,7 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { migrate } from "@tapedeck/query/db/migrate";
-import { openDatabase, rebuild } from "@tapedeck/query/for-cli/maintain";
-import { projectUntil } from "@tapedeck/query/testing/run-projection";
+import { openDatabase } from "@tapedeck/query/for-cli/maintain";
+import { projectUntil, rebuildAll as rebuildTables } from "@tapedeck/query/testing/run-projection";
 import { eventsIn } from "@tapedeck/shared/log/batch";
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import { sequenceOf } from "@tapedeck/shared/log/offset";
@@ -41,9 +41,7 @@ export async function project(database: string, until: number): Promise<void> {
 
 /** Builds the tables anew beside the existing ones, and swaps them in. */
 export async function rebuildAll(database: string): Promise<void> {
-  const { signal } = new AbortController();
-  const done = await rebuild({ databaseUrl: database, log: log.reader, textRows: false, signal });
-  if (!done) throw new Error("the rebuild ended before its swap");
+  await rebuildTables(database, log.reader);
 }
 
 /** Reads the log's messages as its server delivers them and does nothing with them. Resolves with the number of events. */

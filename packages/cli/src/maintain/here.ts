@@ -52,6 +52,31 @@ export async function findHere(data: string, env: NodeJS.ProcessEnv = process.en
   };
 }
 
+export type RunningHere = AsyncDisposable & {
+  readonly running: RunningUp;
+  readonly nats: NatsConnection;
+  /** By which its services know each other. */
+  readonly servicesKey: string;
+};
+
+/**
+ * The `up` that runs on a data folder, with a connection to its NATS.
+ * @throws CommandError when none runs there, or one with a NATS of the user's
+ */
+export async function dialRunning(data: string): Promise<RunningHere> {
+  const running = await runningUp(resolve(data));
+  if (running?.addresses.http === undefined) throw noServerOn(data);
+  const { nats: address } = running.addresses;
+  if (address === undefined) {
+    throw new CommandError(
+      "this Tapedeck server does not run its own NATS: the command works only where `up` started it, or with --url.",
+    );
+  }
+  const { servicesKey, natsPassword } = await loadSecrets(join(resolve(data), "secrets"));
+  const nats = await dialNats({ url: `nats://${address}`, user: natsUser, password: natsPassword });
+  return { running, nats, servicesKey, [Symbol.asyncDispose]: () => nats.close() };
+}
+
 /** `orGive`: other ways to say where the server is, such as "its Postgres (TAPEDECK_POSTGRES_URL)". */
 export function noServerOn(data: string, ...orGive: readonly string[]): CommandError {
   const ways = ["its data folder (--data)", ...orGive];

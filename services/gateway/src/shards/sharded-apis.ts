@@ -1,11 +1,12 @@
 import { invalidArgument } from "@tapedeck/shared/errors/errors";
-import type { MaintainApi, RebuildProgress } from "../apis/maintain/maintain-api.ts";
+import type { MaintainApi } from "../apis/maintain/maintain-api.ts";
 import type { RecorderRelay } from "../apis/recorder/relay.ts";
 import type { ShardApi } from "../apis/shard-api.ts";
 import type { TapedeckApi } from "../apis/tapedeck/tapedeck-api.ts";
 import type { VagrantApi } from "../apis/vagrant/methods.ts";
 import type { GatewayApis } from "../apis.ts";
 import type { CallContext, Caller } from "../call-context.ts";
+import type { RebuildProgress } from "../maintain-client.ts";
 
 /** The APIs of a workspace's shard. Rejects with TapedeckError when the shard is not known. */
 type RouteTo = (workspace: string) => Promise<GatewayApis>;

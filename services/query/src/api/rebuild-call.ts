@@ -2,7 +2,11 @@ import type { RebuildRequest, RebuildResponse } from "@tapedeck/proto/tapedeck/v
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { type Offset, sequenceOf } from "@tapedeck/shared/log/offset";
 import { delay } from "@tapedeck/shared/sync/delay";
+import { ForeignCheckpointError } from "../db/checkpoint.ts";
 import { AlreadyProjectedError } from "../db/lock.ts";
+
+import { DependantsError } from "../projecting/dependants.ts";
+import { SwapBlockedError } from "../projecting/rebuild.ts";
 import type { ApiDeps, RebuildTables } from "./deps.ts";
 
 /** How often the caller gets the progress. */
@@ -24,8 +28,7 @@ export async function* rebuildCall(
     events += BigInt(applied.events);
   };
   const rebuilding = rebuild({ fresh, signal, onProgress }).catch((cause: unknown) => {
-    if (!(cause instanceof AlreadyProjectedError)) throw cause;
-    throw new TapedeckError("limit_exceeded", "the tables are being rebuilt already: wait for that", {}, { cause });
+    throw refused(cause);
   });
   for (let isOver = false; !isOver && !signal.aborted; ) {
     const swapped = await Promise.race([rebuilding, delay(progressMs, signal).then(() => undefined)]);
@@ -33,6 +36,19 @@ export async function* rebuildCall(
     isOver = swapped !== undefined;
     yield { first, last, reached, messages: BigInt(messages), events };
   }
+}
+
+const curable = [DependantsError, ForeignCheckpointError, SwapBlockedError];
+
+/** The reason of an end that the caller can do something about. Any other error stays in query's log. */
+function refused(cause: unknown): unknown {
+  if (cause instanceof AlreadyProjectedError) {
+    return new TapedeckError("limit_exceeded", "the tables are being rebuilt already: wait for that", {}, { cause });
+  }
+  if (cause instanceof Error && curable.some((kind) => cause instanceof kind)) {
+    return new TapedeckError("not_ready", cause.message, {}, { cause });
+  }
+  return cause;
 }
 
 /** The caller does not know that query itself ended the rebuild. */

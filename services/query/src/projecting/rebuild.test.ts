@@ -121,8 +121,13 @@ it("refuses to replace the tables of another log, which may be all that is left 
     .set({ epoch: "gone", position: offsetOf(1_000_000) })
     .execute();
   const expected = await contents(on.databaseUrl);
-  const rebuilding = rebuild({ databaseUrl: on.databaseUrl, log: on.log.reader, views: all, signal });
-  await expect(rebuilding).rejects.toThrow("follows another log");
+  const rebuilding = () => rebuild({ databaseUrl: on.databaseUrl, log: on.log.reader, views: all, signal });
+  await expect(rebuilding()).rejects.toThrow("follows another log");
+  const call = rebuildCall({ log: () => on.log.reader }, rebuilding, { fresh: false }, signal);
+  await expect(Array.fromAsync(call)).rejects.toMatchObject({
+    code: "not_ready",
+    message: expect.stringContaining("follows another log"),
+  });
   expect(await contents(on.databaseUrl)).toEqual(expected);
 });
 

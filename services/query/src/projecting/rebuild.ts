@@ -31,6 +31,11 @@ const againMs = 500;
 /** After so many attempts it says what is in the way. */
 const maxAttempts = 20;
 
+/** Somebody keeps the new tables from taking the place of the old ones. */
+export class SwapBlockedError extends Error {
+  override readonly name = "SwapBlockedError";
+}
+
 export type Rebuild = {
   readonly databaseUrl: string;
   readonly log: LogReader;
@@ -54,6 +59,7 @@ export type Rebuild = {
  * @throws DependantsError when something that others made does not fit the new tables: the old ones stay
  * @throws AlreadyProjectedError when another rebuild runs
  * @throws ForeignCheckpointError when the live tables are another log's
+ * @throws SwapBlockedError when open transactions have read the live tables for too long
  */
 export async function rebuild(options: Rebuild): Promise<boolean> {
   const { log, views, signal, onProgress = () => {}, fill, onUnfilled = () => {} } = options;
@@ -166,7 +172,7 @@ async function swap({ db }: Database, position: Offset, signal: AbortSignal): Pr
       return swapped.toFill;
     } catch (error) {
       if (!isLockTimeout(error)) throw error;
-      if (attempt === maxAttempts) throw new Error(blocked, { cause: error });
+      if (attempt === maxAttempts) throw new SwapBlockedError(blocked, { cause: error });
       await delay(againMs, signal);
     }
   }

@@ -5,6 +5,7 @@ import { withTables } from "../db/lock.ts";
 import { migrate } from "../db/migrate.ts";
 import type { BatchLimits } from "../projecting/batches.ts";
 import { project } from "../projecting/project.ts";
+import { rebuild } from "../projecting/rebuild.ts";
 import type { View } from "../views/view.ts";
 import { views } from "../views/views.ts";
 
@@ -25,4 +26,11 @@ export async function projectUntil(
   );
   for await (const applied of work) if (applied.position >= endOf(seq)) break;
   left.abort();
+}
+
+/** Builds all tables anew beside the existing ones, and swaps them in. */
+export async function rebuildAll(databaseUrl: string, log: LogReader): Promise<void> {
+  const { signal } = new AbortController();
+  const done = await rebuild({ databaseUrl, log, views: views({ textRows: false }), signal });
+  if (!done) throw new Error("the rebuild ended before its swap");
 }

@@ -3,11 +3,12 @@ import { sessionExports } from "@tapedeck/shared/audit/session-exports";
 import { openAuditStore } from "@tapedeck/shared/audit/store";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { Erasure } from "@tapedeck/shared/log/erasures/erasure-store";
+import { openLog } from "@tapedeck/shared/log/jetstream";
 import type { NatsConnection } from "nats";
 import { CommandError } from "../../command-error.ts";
 import { shortSource } from "../../display/source-name.ts";
 import { userHere } from "../../maintain/audit-here.ts";
-import { openThisMachine } from "../../maintain/this-machine.ts";
+import { dialRunning } from "../../maintain/here.ts";
 import { confirm } from "./confirm.ts";
 import type { EraseOptions } from "./options.ts";
 import { type ErasureShown, showErasure } from "./show.ts";
@@ -15,10 +16,12 @@ import { type ErasureShown, showErasure } from "./show.ts";
 /** Has the Tapedeck that runs on a data folder erase a session. */
 export async function eraseHere(options: EraseOptions): Promise<void> {
   const { session, data, yes } = options;
-  await using machine = await openThisMachine(data);
+  await using machine = await dialRunning(data);
+  const { nats } = machine;
+  await using log = await openLog(nats, { create: false, syncKnown: true });
   const stop = new AbortController();
   process.once("SIGINT", () => stop.abort());
-  const deps = { nats: machine.nats, log: machine.log, signal: stop.signal };
+  const deps = { nats, log, signal: stop.signal };
   const ask = async (source: string) => {
     if (!yes) await confirm(`Erase session ${session} of ${shortSource(source)}? This can't be undone. [y/N] `);
   };
@@ -27,7 +30,7 @@ export async function eraseHere(options: EraseOptions): Promise<void> {
     if (error instanceof TapedeckError) throw new CommandError(`${error.message}.`, { cause: error });
     throw error;
   });
-  await showErasure(withExports(followErasure(erasure, deps), machine.nats), { ...options, signal: stop.signal });
+  await showErasure(withExports(followErasure(erasure, deps), nats), { ...options, signal: stop.signal });
 }
 
 /** With who has exported the session before, where the user of NATS here may read the audit log. */

@@ -1,26 +1,29 @@
+import { credentials } from "@grpc/grpc-js";
+import { maintainClient } from "@tapedeck/gateway/for-cli/maintain";
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { CommandError } from "../../command-error.ts";
 import { inMessages } from "../../display/counted.ts";
 import { print } from "../../display/output.ts";
-import { remoteMaintenance } from "../../maintain/remote.ts";
+import { auditHere } from "../../maintain/audit-here.ts";
+import { dialRunning } from "../../maintain/here.ts";
+import { type Rebuilding, remoteMaintenance } from "../../maintain/remote.ts";
 import { announceTapedeck } from "../../maintain/which-tapedeck.ts";
 import { Progress, type ProgressTo } from "../../progress.ts";
 
 export type RebuildOptions = { readonly data: string; readonly url?: string; readonly here?: boolean };
 
-/** Rebuilds the tables of this machine's Tapedeck server, or of another one through its gateway. */
+/** Has query rebuild the tables: that of this machine's Tapedeck server, or that of another one through its gateway. */
 export async function rebuildTables(options: RebuildOptions, progressTo: ProgressTo = {}): Promise<void> {
-  if (announceTapedeck("rebuild", options)) return rebuildElsewhere(options.url, progressTo);
-  // It needs the servers' code, which an installed CLI has in a package of its own.
-  const { rebuildHere } = await import("./here.ts");
-  return rebuildHere(options.data, progressTo);
-}
-
-async function rebuildElsewhere(url: string | undefined, progressTo: ProgressTo): Promise<void> {
+  const isElsewhere = announceTapedeck("rebuild", options);
   const stop = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
+  const rebuilding = isElsewhere
+    ? remoteMaintenance(options.url).rebuild(stop.signal)
+    : rebuildHere(options.data, stop.signal);
   const started = performance.now();
   let all = { messages: 0, events: 0 };
   using progress = new Progress({ what: "rebuild", unit: "messages", ...progressTo });
-  for await (const { done, ...now } of remoteMaintenance(url).rebuild(stop.signal)) {
+  for await (const { done, ...now } of rebuilding) {
     all = now;
     progress.reached(done, now.messages);
   }
@@ -28,4 +31,20 @@ async function rebuildElsewhere(url: string | undefined, progressTo: ProgressTo)
   const seconds = ((performance.now() - started) / 1_000).toFixed(1);
   if (stop.signal.aborted) print("stopped: the tables are unchanged, and the next rebuild continues from here");
   else print(`rebuilt the tables from ${inMessages(all)} (${seconds} s)`);
+}
+
+/** Goes past the gateway, which may require a token. */
+async function* rebuildHere(data: string, signal: AbortSignal): AsyncGenerator<Rebuilding, void> {
+  await using machine = await dialRunning(data);
+  const { ingestGrpc: ingest = "", queryGrpc: query = "" } = machine.running.addresses;
+  await auditHere(machine.nats, { action: "tables.rebuilt", about: {} });
+  const channel = credentials.createInsecure();
+  const options = { "grpc.enable_http_proxy": 0 };
+  await using services = maintainClient({ ingest, query }, machine.servicesKey, channel, options);
+  try {
+    yield* services.rebuild({ fresh: false }, signal);
+  } catch (cause) {
+    if (cause instanceof TapedeckError) throw new CommandError(cause.message.replace(/\.?$/, "."), { cause });
+    throw cause;
+  }
 }

@@ -127,6 +127,8 @@ function ownAddresses({ natsUrl, postgresUrl }: UpSettings, listeners: UpSetting
   return {
     ingest: addressOf(listeners.ingestHealth),
     query: addressOf(listeners.queryHealth),
+    ingestGrpc: addressOf(listeners.ingestGrpc),
+    queryGrpc: addressOf(listeners.queryGrpc),
     ...(natsUrl === undefined && { nats: addressOf(listeners.nats) }),
     ...(postgresUrl === undefined && { postgres: addressOf(listeners.postgres) }),
   };

@@ -3,6 +3,7 @@ import { backUpLog, type Snapshot } from "@tapedeck/shared/log/backup";
 import { backupOf, openTokenStore, type TokenBackup } from "@tapedeck/shared/tokens/store";
 import type { NatsConnection } from "nats";
 import type { CallContext, Caller } from "../../call-context.ts";
+import type { RebuildProgress } from "../../maintain-client.ts";
 import { beginErasure, type EraseProgress, type ErasureDeps } from "./erasing.ts";
 import { assertEverywhere } from "./everywhere.ts";
 import { pieces } from "./pieces.ts";
@@ -25,13 +26,6 @@ export type MaintainApi = {
   backUp(context: CallContext): Promise<AsyncIterable<BackupPart>>;
 };
 
-export type RebuildProgress = {
-  /** The log's messages when it began, and how many of them are in the new tables. A message holds one event or several. */
-  readonly messages: number;
-  readonly done: number;
-  /** The events that this call has put into the new tables. */
-  readonly events: number;
-};
 export type BackupPart =
   | { readonly type: "piece"; readonly bytes: Uint8Array }
   | { readonly type: "end"; readonly snapshot: Snapshot; readonly tokens: TokenBackup };
@@ -59,12 +53,7 @@ export function maintainApi({ query, services, nats, auditStore, audit }: Mainta
       assertEverywhere(context);
       const progress = async function* () {
         audit("tables rebuilt", context, {});
-        for await (const { first, last, reached, messages, events } of services.rebuild({ fresh }, context.signal)) {
-          // The sequences of erased events are empty: the part of the sequences stands for the part of the events.
-          const [sequences, done] = [Number(last - first) + 1, Number(reached - first) + 1];
-          const part = sequences === 0 ? 1 : Math.max(0, Math.min(1, done / sequences));
-          yield { messages: Number(messages), done: Math.floor(Number(messages) * part), events: Number(events) };
-        }
+        yield* services.rebuild({ fresh }, context.signal);
       };
       return tasks.begin("rebuild", progress(), context.signal);
     },
