@@ -211,7 +211,7 @@ describe("observations", () => {
     await using _ = listen(fake.address, { skip: ["images", "logs"], load: 10 });
     for (const [answered, release] of releases.entries()) {
       await when("the call", () => fake.calls.ListPods.made > answered);
-      await delay(150);
+      await delay(150); // what the answer costs: the pause that follows is made from it
       release();
     }
     // The first answer is not judged. After the second the host has more than 11 times what the answer took.

@@ -44,7 +44,7 @@ describe("tapedeck run", () => {
     process.kill(witness, "SIGSTOP");
     await until(() => readFileSync(`/proc/${witness}/stat`, "utf8").includes(") T "), { message: "it to stop" });
     process.kill(-pid, "SIGTERM");
-    await delay(500); // in which no second one comes
+    await delay(500); // how late the witness answers; no second signal comes in it
     process.kill(witness, "SIGCONT");
     writeFileSync(join(cwd, "enough"), "");
     expect(await cli.ended).toBe(0);
