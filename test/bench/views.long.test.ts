@@ -3,6 +3,7 @@ import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { Client } from "pg";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { dashboards, fillDashboards } from "./frame/dashboards.ts";
+import { type Plan, scans } from "./testing/plan-scans.ts";
 import { testParts } from "./testing/test-parts.ts";
 
 testParts(["views"]);
@@ -43,22 +44,3 @@ it.each(Object.entries(dashboards))("%s reads rows of its range, not all", async
   const count = read.reduce((sum, { rows }) => sum + rows, 0);
   expect({ count, isFew: count <= (fewest[name] ?? max) }).toEqual({ count, isFew: true });
 });
-
-type Plan = {
-  readonly "Node Type"?: string;
-  readonly "Relation Name"?: string;
-  readonly "Actual Rows"?: number;
-  readonly "Actual Loops"?: number;
-  readonly "Rows Removed by Filter"?: number;
-  readonly Plans?: readonly Plan[];
-};
-
-const large = new Set(["operations", "build_days", "finished_loops", "vagrant_jobs", "rkt_pods", "rkt_apps"]);
-
-/** The tables that a plan reads, with the number of rows read, and whether it reads all of a large one. */
-function scans(plan: Plan): readonly { readonly relation: string; readonly rows: number; readonly isWhole: boolean }[] {
-  const relation = plan["Relation Name"];
-  const rows = ((plan["Actual Rows"] ?? 0) + (plan["Rows Removed by Filter"] ?? 0)) * (plan["Actual Loops"] ?? 0);
-  const isWhole = plan["Node Type"] === "Seq Scan" && large.has(relation ?? "");
-  return [...(relation === undefined ? [] : [{ relation, rows, isWhole }]), ...(plan.Plans ?? []).flatMap(scans)];
-}
