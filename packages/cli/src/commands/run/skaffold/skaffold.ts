@@ -1,10 +1,10 @@
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { resolve } from "node:path";
-import { CommandError } from "../../command-error.ts";
-import { projectName } from "../../record/project-name.ts";
-import { programName, type RecordableCommand } from "./recordable.ts";
-import { readSkaffoldCommand, type SkaffoldCommand } from "./skaffold-command.ts";
+import { CommandError } from "../../../command-error.ts";
+import { projectName } from "../../../record/project-name.ts";
+import { programName, type RecordableCommand } from "../recordable.ts";
+import { readSkaffoldCommand, type SkaffoldCommand } from "./command.ts";
 
 /**
  * Variables set Skaffold's port, and the file to which it writes its events at its end. Versions that do not know them

@@ -1,5 +1,5 @@
 import { Transform } from "node:stream";
-import { type LogLevel, logLevels } from "./vagrant-command.ts";
+import { type LogLevel, logLevels } from "./command.ts";
 
 export type LogFilterOptions = {
   /** The log level that the user's own settings show: the rest of the log is for Tapedeck alone. */

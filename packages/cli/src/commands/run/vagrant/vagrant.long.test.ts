@@ -1,5 +1,5 @@
 import { describe } from "vitest";
-import { testEnds, testRecorded, vagrantProjects } from "./testing/vagrant.ts";
+import { testEnds, testRecorded, vagrantProjects } from "../testing/vagrant.ts";
 
 const project = vagrantProjects();
 

@@ -1,11 +1,11 @@
 import { isatty } from "node:tty";
 import { ulid } from "ulid";
-import { CommandError } from "../../command-error.ts";
-import { vagrantProject } from "../../record/vagrant-project.ts";
-import { programName, type RecordableCommand } from "./recordable.ts";
-import { type AddressSource, canSeeSockets, watchSockets } from "./sockets.ts";
-import { logLevels, readVagrantCommand } from "./vagrant-command.ts";
-import { logFilter } from "./vagrant-log.ts";
+import { CommandError } from "../../../command-error.ts";
+import { vagrantProject } from "../../../record/vagrant-project.ts";
+import { programName, type RecordableCommand } from "../recordable.ts";
+import { type AddressSource, canSeeSockets, watchSockets } from "../sockets.ts";
+import { logLevels, readVagrantCommand } from "./command.ts";
+import { logFilter } from "./log.ts";
 
 /** The second is how the packages of 2.3 and 2.4 call the one that has a server. */
 const programs: ReadonlySet<string> = new Set(["vagrant", "vagrant-go"]);
@@ -83,7 +83,7 @@ function finding(what: string) {
       const found = new AbortController();
       findAddresses(addresses.report, AbortSignal.any([ended, found.signal]));
       // Loaded while the command starts.
-      const { firstServer } = await import("./vagrant-server.ts");
+      const { firstServer } = await import("./server.ts");
       const server = await firstServer(addresses.findAddresses, ended);
       found.abort();
       unreachable = server.unreachable;

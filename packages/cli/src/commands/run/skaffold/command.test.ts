@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { readSkaffoldCommand } from "./skaffold-command.ts";
+import { readSkaffoldCommand } from "./command.ts";
 
 const read = (line: string, env: Record<string, string> = {}) => readSkaffoldCommand(line.split(" "), env);
 

@@ -1,5 +1,5 @@
 import { ownValue } from "@tapedeck/shared/own-value";
-import type { Env } from "./recordable.ts";
+import type { Env } from "../recordable.ts";
 
 /** What a Vagrant command line reveals. */
 export type VagrantCommand = {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { readVagrantCommand } from "./vagrant-command.ts";
+import { readVagrantCommand } from "./command.ts";
 
 const read = (line: string, env: Record<string, string> = {}) =>
   readVagrantCommand(

@@ -1,10 +1,10 @@
 import { spawn, spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { collect, startCli } from "../../testing/cli.ts";
-import { startRecorder } from "../../testing/recorder.ts";
-import { canSeeSockets } from "./sockets.ts";
-import { reported, testEnds, testRecorded, vagrantProjects } from "./testing/vagrant.ts";
+import { collect, startCli } from "../../../testing/cli.ts";
+import { startRecorder } from "../../../testing/recorder.ts";
+import { canSeeSockets } from "../sockets.ts";
+import { reported, testEnds, testRecorded, vagrantProjects } from "../testing/vagrant.ts";
 
 const project = vagrantProjects();
 const find = canSeeSockets() ? "sockets" : "log";
@@ -47,7 +47,7 @@ describe("tapedeck run of a vagrant", () => {
   it("does not fill a terminal with the log", async ({ skip }) => {
     if (spawnSync("script", ["--version"]).status !== 0) skip("there is no program `script` here");
     const { cwd, env, left } = project("none");
-    const main = fileURLToPath(new URL("../../main.ts", import.meta.url));
+    const main = fileURLToPath(new URL("../../../main.ts", import.meta.url));
     const line = `"${process.execPath}" "${main}" run --find log -- vagrant up`;
     const options = { cwd, env: { ...process.env, ...env } };
     const cli = collect(spawn("script", ["-qec", line, "/dev/null"], { ...options, stdio: ["pipe", "pipe", "pipe"] }));

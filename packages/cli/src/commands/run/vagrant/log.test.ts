@@ -1,7 +1,7 @@
 import { buffer } from "node:stream/consumers";
 import { describe, expect, it } from "vitest";
-import type { LogLevel } from "./vagrant-command.ts";
-import { logFilter } from "./vagrant-log.ts";
+import type { LogLevel } from "./command.ts";
+import { logFilter } from "./log.ts";
 
 const at = "2023-06-20T10:11:12.345+0200";
 const text = [

@@ -3,7 +3,7 @@ import { credentials, Metadata, status } from "@grpc/grpc-js";
 import { VagrantClient } from "@tapedeck/proto/vagrant/vagrant";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import { startTimer } from "@tapedeck/shared/sync/timers";
-import type { AddressSource } from "./sockets.ts";
+import type { AddressSource } from "../sockets.ts";
 
 export type FoundServer = {
   /** The address of the first Vagrant server that answered; undefined: none did before the command had ended. */

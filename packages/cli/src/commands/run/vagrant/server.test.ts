@@ -10,10 +10,10 @@ import { startFakeVagrant } from "@tapedeck/fakes/vagrant/server";
 import { ownPort } from "@tapedeck/shared/testing/own-port";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, describe, expect, it } from "vitest";
-import { collect } from "../../testing/cli.ts";
-import { installProgram } from "../../testing/program.ts";
-import { canSeeSockets, watchSockets } from "./sockets.ts";
-import { firstServer } from "./vagrant-server.ts";
+import { collect } from "../../../testing/cli.ts";
+import { installProgram } from "../../../testing/program.ts";
+import { canSeeSockets, watchSockets } from "../sockets.ts";
+import { firstServer } from "./server.ts";
 
 const root = mkdtempSync(join(tmpdir(), "tapedeck-find-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));

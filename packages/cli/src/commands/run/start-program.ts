@@ -1,0 +1,60 @@
+import { accessSync, constants } from "node:fs";
+import { constants as system } from "node:os";
+import { delimiter, join } from "node:path";
+import type { Transform } from "node:stream";
+import { sentenceOf } from "../../command-error.ts";
+import { type CommandExit, type CommandProcess, startCommand } from "./command-process.ts";
+import type { RunPlan } from "./plan.ts";
+import { warn } from "./warnings.ts";
+
+/** Ends this process as a shell would where the program can't be run. */
+export async function start(
+  command: readonly string[],
+  env: NodeJS.ProcessEnv,
+  stderr?: Transform,
+  plan?: RunPlan,
+): Promise<CommandProcess> {
+  try {
+    return await startCommand(command, env, stderr);
+  } catch (error) {
+    plan?.eventLog?.remove();
+    const [program = ""] = command;
+    const { code } = error as NodeJS.ErrnoException;
+    // A folder on the PATH that may not be looked into makes EACCES of any name that is nowhere.
+    const missing = code === "ENOENT" || (code === "EACCES" && !program.includes("/") && onPath(program) === undefined);
+    const why = code === "EACCES" ? "permission denied" : sentenceOf(error);
+    warn(missing ? `${program}: command not found` : `${program} can't be run: ${why}`);
+    // The exit codes of a shell.
+    process.exit(missing ? 127 : 126);
+  }
+}
+
+function onPath(program: string): string | undefined {
+  return (process.env.PATH ?? "")
+    .split(delimiter)
+    .map((folder) => join(folder, program))
+    .find((path) => {
+      try {
+        accessSync(path, constants.X_OK);
+        return true;
+      } catch {
+        return false;
+      }
+    });
+}
+
+/** Nothing of us stays: the command takes over this very process, where the system can do that. */
+export async function runAsItIs([program = "", ...args]: readonly string[]): Promise<void> {
+  const path = program.includes("/") ? program : onPath(program);
+  if (path !== undefined && process.execve !== undefined) {
+    process.execve(path, [program, ...args], process.env as Record<string, string>);
+  }
+  const ran = await start([program, ...args], process.env);
+  endAs(await ran.exited);
+}
+
+/** Ends this process as the command ended. */
+export function endAs({ code, signal }: CommandExit): never {
+  if (signal !== null) process.kill(process.pid, signal);
+  process.exit(code ?? 128 + (system.signals[signal ?? "SIGTERM"] ?? 15));
+}
