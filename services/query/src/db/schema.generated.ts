@@ -1951,7 +1951,7 @@ export interface TimeToGreen {
    */
   project: string | null;
   /**
-   * Whole milliseconds from failed_at to green_at; null while red.
+   * Whole milliseconds from failed_at to green_at; null while red, and where these can't both be right.
    */
   red_ms: number | null;
   /**

@@ -60,7 +60,7 @@ const kinds: Readonly<Record<string, Counted<string>>> = {
     },
     figures: {
       red: sql`count(*)`,
-      still_red: sql`count(*) filter (where t.red_ms is null)`,
+      still_red: sql`count(*) filter (where t.green_loop_id is null)`,
       red_p50_ms: percentile(0.5, sql`t.red_ms`),
       red_p90_ms: percentile(0.9, sql`t.red_ms`),
       loops_between: sum("loops_between"),

@@ -118,7 +118,7 @@ export const innerLoopComments: Readonly<Record<string, RelationComment>> = {
       loop_id: "Id of the failed loop that began it. Refers to operations.id.",
       failed_at: "When that loop failed.",
       green_at: "When the next good loop of the source ended, also in a later session; null: there is none yet.",
-      red_ms: "Whole milliseconds from failed_at to green_at; null while red.",
+      red_ms: "Whole milliseconds from failed_at to green_at; null while red, and where these can't both be right.",
       loops_between: "Number of failed loops between the first failed one and the good one: what was tried.",
       errors_between: "Error texts of those loops, in their order.",
       green_loop_id: "Id of the good loop; null while red.",

@@ -69,3 +69,18 @@ async function redsByDefinition({ db }: Database): Promise<readonly unknown[]> {
     order by f.source, f.start_position`.execute(db);
   return rows;
 }
+
+it("a time to green that no right clock can have shown is null, and its source is green all the same", async () => {
+  await using fresh = await freshDatabase(migrated);
+  await using database = openDatabase({ url: fresh.url, connections: 1 });
+  const { db } = database;
+  await insertLoops(database, "1 and 40");
+  const known = sql<{ ms: number | null }>`select red_ms as ms from time_to_green where green_loop_id is not null`;
+  const { rows: right } = await known.execute(db);
+  expect(right.length).toBeGreaterThan(3);
+  expect(right.every(({ ms }) => ms !== null && ms > 0)).toBe(true);
+  for (const wrong of ["1970-01-01T00:00:07Z", "2025-12-31T23:00:00Z", "2028-01-01T00:00:00Z"]) {
+    await sql`update finished_loops set ended_at = ${wrong}::timestamptz where outcome = 'succeeded'`.execute(db);
+    expect((await known.execute(db)).rows).toEqual(right.map(() => ({ ms: null })));
+  }
+});

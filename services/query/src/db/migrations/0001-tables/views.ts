@@ -53,6 +53,10 @@ const isRestricted = `exists (
     select from pg_catalog.pg_roles r join pg_catalog.pg_roles s on s.rolname = session_user
     where r.rolname = 'tapedeck_reader' and not s.rolsuper and pg_catalog.pg_has_role(s.oid, r.oid, 'member'))`;
 
+/** Null, as a duration in `operations` is, where no right clock can have shown both times (see millisecondsBetween). */
+const redMs = `case when least(r.failed_at, r.green_at) >= '2000-01-01Z' and r.green_at - r.failed_at between '-1 minute' and '366 days'
+        then greatest(floor(extract(epoch from r.green_at - r.failed_at) * 1000), 0)::bigint end`;
+
 const flakes = "outcome = 'failed' and next_outcome = 'succeeded'";
 
 export const views: readonly string[] = [
@@ -81,7 +85,7 @@ export const views: readonly string[] = [
   `create view time_to_green with (security_invoker = true) as
     select f.source, f.workspace, f.developer, f.project, f.labels, f.session, f.id as loop_id,
       r.failed_at, r.green_at,
-      floor(extract(epoch from r.green_at - r.failed_at) * 1000)::bigint as red_ms,
+      ${redMs} as red_ms,
       f.failed_phase, f.failed_subject, f.error_code, f.error,
       tried.loops as loops_between, tried.errors as errors_between,
       r.green_loop_id, f.start_position, r.green_end_position as end_position,
