@@ -29,9 +29,10 @@ export type Erasing = {
   readonly source: string;
   readonly state: "removing" | "done";
   /** Absent until they are counted. */
-  readonly events?: number;
+  readonly events?: number | undefined;
   readonly removed: number;
-  readonly exports?: readonly SessionExport[];
+  /** Earlier exports of the session. Absent where nobody knows. */
+  readonly exports?: readonly SessionExport[] | undefined;
 };
 export type Rebuilding = { readonly messages: number; readonly done: number; readonly events: number };
 export type ShardLine = { readonly name: string; readonly state: string; readonly workspaces: readonly string[] };

@@ -4,7 +4,6 @@ import { type Offset, sequenceOf } from "@tapedeck/shared/log/offset";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { ForeignCheckpointError } from "../db/checkpoint.ts";
 import { AlreadyProjectedError } from "../db/lock.ts";
-
 import { DependantsError } from "../projecting/dependants.ts";
 import { SwapBlockedError } from "../projecting/rebuild.ts";
 import type { ApiDeps, RebuildTables } from "./deps.ts";

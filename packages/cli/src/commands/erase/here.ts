@@ -9,9 +9,10 @@ import { CommandError } from "../../command-error.ts";
 import { shortSource } from "../../display/source-name.ts";
 import { userHere } from "../../maintain/audit-here.ts";
 import { dialRunning } from "../../maintain/here.ts";
+import type { Erasing } from "../../maintain/remote.ts";
 import { confirm } from "./confirm.ts";
 import type { EraseOptions } from "./options.ts";
-import { type ErasureShown, showErasure } from "./show.ts";
+import { showErasure } from "./show.ts";
 
 /** Has the Tapedeck that runs on a data folder erase a session. */
 export async function eraseHere(options: EraseOptions): Promise<void> {
@@ -34,7 +35,7 @@ export async function eraseHere(options: EraseOptions): Promise<void> {
 }
 
 /** With who has exported the session before, where the user of NATS here may read the audit log. */
-async function* withExports(erasing: AsyncIterable<Erasure>, nats: NatsConnection): AsyncGenerator<ErasureShown, void> {
+async function* withExports(erasing: AsyncIterable<Erasure>, nats: NatsConnection): AsyncGenerator<Erasing, void> {
   for await (const now of erasing) {
     if (now.state !== "done") {
       yield now;

@@ -1,17 +1,8 @@
-import type { SessionExport } from "@tapedeck/shared/audit/session-exports";
 import { CommandError } from "../../command-error.ts";
 import { print, printJson } from "../../display/output.ts";
 import { shortSource } from "../../display/source-name.ts";
+import type { Erasing } from "../../maintain/remote.ts";
 import { Progress, type ProgressTo } from "../../progress.ts";
-
-export type ErasureShown = {
-  readonly source: string;
-  readonly state: "removing" | "done";
-  readonly events?: number | undefined;
-  readonly removed: number;
-  /** Undefined where nobody knows. */
-  readonly exports?: readonly SessionExport[] | undefined;
-};
 
 export type ShowOptions = {
   readonly session: string;
@@ -21,10 +12,10 @@ export type ShowOptions = {
 
 /** Shows how far an erasure is until it is over. It is the server's work: Ctrl-C ends only this. */
 export async function showErasure(
-  erasing: AsyncIterable<ErasureShown>,
+  erasing: AsyncIterable<Erasing>,
   { session, json = false, signal, ...progressTo }: ShowOptions,
 ): Promise<void> {
-  let last: ErasureShown | undefined;
+  let last: Erasing | undefined;
   {
     using progress = new Progress({ what: "erase", unit: "events", ...progressTo });
     for await (const now of erasing) {

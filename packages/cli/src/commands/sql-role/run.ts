@@ -36,11 +36,11 @@ export async function createSqlRole(options: CreateSqlRoleOptions): Promise<void
   if (json) printJson({ ...made, url, leftOut });
   else print(url);
   if (quiet || json) return;
-  printLine(`${made.login} reads workspace ${made.workspace}, for psql or any other client of Postgres`);
-  printLine("The password is shown only once.");
+  printError(`${made.login} reads workspace ${made.workspace}, for psql or any other client of Postgres`);
+  printError("The password is shown only once.");
   if (!(await isRecorded(here.database, made.workspace)))
-    printLine(`Nothing was recorded in workspace ${made.workspace} yet.`);
-  if (leftOut.length > 0) printLine(`This database user is not allowed to set these for it: ${leftOut.join(", ")}.`);
+    printError(`Nothing was recorded in workspace ${made.workspace} yet.`);
+  if (leftOut.length > 0) printError(`This database user is not allowed to set these for it: ${leftOut.join(", ")}.`);
 }
 
 export async function listSqlRoles({ json, data }: SqlRoleOptions): Promise<void> {
@@ -103,9 +103,4 @@ async function refusedAsCommand<T>(make: () => Promise<T>): Promise<T> {
     if (cause instanceof RolesRefusedError) throw new CommandError(`${cause.message}.`, { cause });
     throw cause;
   }
-}
-
-/** Writes to stderr: stdout is for programs. */
-function printLine(line: string): void {
-  printError(line);
 }

@@ -4,8 +4,7 @@ import { isElsewhere } from "../../context/chosen-tapedeck.ts";
 import { jsonText, print, printError, printJson } from "../../display/output.ts";
 import { table } from "../../display/table.ts";
 import { readDevelopers } from "./developer-list.ts";
-import { remoteTokens } from "./remote-tokens.ts";
-import type { NewToken, Tokens } from "./tokens.ts";
+import { type NewToken, remoteTokens, type Tokens } from "./tokens.ts";
 import { openTokensHere } from "./tokens-here.ts";
 
 /** Location of the tokens: behind a gateway, or in this machine's NATS. `here`: the latter, whatever else is selected. */
@@ -52,8 +51,8 @@ export async function createToken(options: CreateTokenOptions): Promise<void> {
     print(options.json ? jsonText(made) : `${one.developer}\t${made.token}`);
   }
   if (options.json || options.quiet) return;
-  printLine(`${developers.length} tokens, each shown only once. Keep them secret.`);
-  if (tokens.remark !== undefined) printLine(tokens.remark);
+  printError(`${developers.length} tokens, each shown only once. Keep them secret.`);
+  if (tokens.remark !== undefined) printError(tokens.remark);
 }
 
 type One = { readonly name: string; readonly options: CreateTokenOptions };
@@ -74,11 +73,11 @@ async function createOne(tokens: Tokens, { name, options }: One): Promise<void> 
   if (quiet) return;
   const whose = made.developer === undefined ? "" : `, for ${made.developer}`;
   const beyond = allWorkspaces ? " (with backup and rebuild of all workspaces)" : "";
-  printLine(
+  printError(
     `${made.roles.join(", ")} in workspace ${made.workspace}${beyond}${whose}, until ${dayOf(made.expiresAt)}; id ${made.id}`,
   );
-  printLine("It is shown only once. Keep it secret: export TAPEDECK_TOKEN=…");
-  if (tokens.remark !== undefined) printLine(tokens.remark);
+  printError("It is shown only once. Keep it secret: export TAPEDECK_TOKEN=…");
+  if (tokens.remark !== undefined) printError(tokens.remark);
 }
 
 function wishesOf({ role, expires, workspace, machine, renewable }: CreateTokenOptions): Omit<NewToken, "name"> {
@@ -153,9 +152,4 @@ function cellsOf({
 /** The date in the local time zone. */
 function dayOf(time: string): string {
   return new Date(time).toLocaleDateString("sv-SE");
-}
-
-/** Writes to stderr: stdout is for programs. */
-function printLine(line: string): void {
-  printError(line);
 }

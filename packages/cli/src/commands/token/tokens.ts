@@ -1,4 +1,5 @@
 import type { Role, TokenRecord } from "@tapedeck/shared/tokens/token";
+import { apiAt } from "../../api/api.ts";
 
 export type NewToken = {
   readonly name: string;
@@ -25,3 +26,14 @@ export type Tokens = AsyncDisposable & {
   /** A remark about tokens there. */
   readonly remark?: string;
 };
+
+/** Uses a gateway's HTTP API with an admin's token. */
+export function remoteTokens(url: string | undefined): Tokens {
+  const api = apiAt(url);
+  return {
+    create: (wishes) => api.send("POST", "/api/v1/tokens", wishes),
+    list: async () => (await api.get<{ readonly items: readonly TokenRecord[] }>("/api/v1/tokens")).items,
+    revoke: (id) => api.send("DELETE", `/api/v1/tokens/${encodeURIComponent(id)}`),
+    [Symbol.asyncDispose]: async () => {},
+  };
+}
