@@ -1,6 +1,5 @@
 import { status } from "@grpc/grpc-js";
 import { PublicAPIService } from "@tapedeck/proto/rkt/v1alpha/rkt";
-import { wallClock } from "@tapedeck/shared/time/wall-clock";
 import type { EmitContent } from "../connection-items.ts";
 import type { PolledConnection } from "../polling/connection.ts";
 import type { DialledServer } from "../polling/dial.ts";
@@ -9,6 +8,7 @@ import { resultsAsFrames } from "../polling/poll-result.ts";
 import { milliseconds } from "../polling/settings.ts";
 import type { RunningTap, TapOptions, UpstreamTap } from "../tap.ts";
 import { failedReply } from "../unary-call.ts";
+import { wallClock } from "../wall-clock.ts";
 import { rktServer } from "./connection.ts";
 import { TextFollower } from "./follow-texts.ts";
 import { HostOutput } from "./host-output.ts";

@@ -3,11 +3,11 @@ import type { ControlAnswer, ControlRequest } from "@tapedeck/proto/tapedeck/v1/
 import type { SkaffoldChannel } from "@tapedeck/shared/skaffold/methods";
 import { channels } from "@tapedeck/shared/skaffold/methods";
 import { delay } from "@tapedeck/shared/sync/delay";
-import { wallClock } from "@tapedeck/shared/time/wall-clock";
 import { connectionItems, type ItemContent } from "../connection-items.ts";
 import { parseAddress, portOpens, probePort } from "../port-probe.ts";
 import type { BrokenChannels, Remembered, RunningTap, TapOptions, UpstreamTap } from "../tap.ts";
 import { failedReply } from "../unary-call.ts";
+import { wallClock } from "../wall-clock.ts";
 import type { SkaffoldConnection } from "./connection.ts";
 import { openConnection } from "./connection.ts";
 

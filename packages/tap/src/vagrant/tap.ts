@@ -1,6 +1,5 @@
 import { status } from "@grpc/grpc-js";
 import type { ControlAnswer, ControlRequest } from "@tapedeck/proto/tapedeck/v1/recorder";
-import { wallClock } from "@tapedeck/shared/time/wall-clock";
 import type { EmitContent } from "../connection-items.ts";
 import type { DialledServer } from "../polling/dial.ts";
 import { DialLoop } from "../polling/dial-loop.ts";
@@ -8,6 +7,7 @@ import { milliseconds } from "../polling/settings.ts";
 import type { UpstreamStream } from "../push/relayed-streams.ts";
 import type { RunningTap, TapOptions, UpstreamTap } from "../tap.ts";
 import { failedReply } from "../unary-call.ts";
+import { wallClock } from "../wall-clock.ts";
 import { vagrantServer } from "./connection.ts";
 import { ConnectionPolls } from "./connection-polls.ts";
 import { monotonicTimes } from "./monotonic-times.ts";

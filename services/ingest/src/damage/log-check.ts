@@ -7,8 +7,8 @@ import { type Sequence, sequenceOf } from "@tapedeck/shared/log/offset";
 import { sourceOfSubject } from "@tapedeck/shared/log/subjects";
 import { type SourceName, sourceParts } from "@tapedeck/shared/source";
 import { delay } from "@tapedeck/shared/sync/delay";
-import type { Pace } from "@tapedeck/shared/sync/pace";
 import type { LogEnds } from "../record/journal/ends.ts";
+import type { Pace } from "../record/maintain/pace.ts";
 import { type Hole, SourceHoles } from "./holes.ts";
 
 export type LogCheckOptions = {

@@ -1,9 +1,9 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { streamName } from "@tapedeck/shared/log/subjects";
 import type { Logger } from "@tapedeck/shared/service/logger";
-import { Pace } from "@tapedeck/shared/sync/pace";
 import type { NatsConnection } from "nats";
 import { recordingDelays } from "../record/journal/recording-delays.ts";
+import { Pace } from "../record/maintain/pace.ts";
 import type { Recorder } from "../record/recorder.ts";
 import type { OpenStore } from "../store.ts";
 import { DamageWatch } from "./damage-watch.ts";

@@ -1,9 +1,9 @@
 import { fileURLToPath } from "node:url";
 import { loadRecording, recordingFolders } from "@tapedeck/fakes/skaffold/recording";
-import { mapStringFields } from "@tapedeck/shared/descriptors/mask-strings";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { mapStringFields } from "../normalize/mask-strings.ts";
 import { maskPiece } from "./continued-text.ts";
 import { secretCases } from "./testing/corpus.ts";
 import { may, mayHoldSecrets, triggersIn } from "./triggers.ts";

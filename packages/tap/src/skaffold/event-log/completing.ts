@@ -1,8 +1,8 @@
 import { delay } from "@tapedeck/shared/sync/delay";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { compareTimestamps } from "@tapedeck/shared/time/timestamp";
-import { wallClock } from "@tapedeck/shared/time/wall-clock";
 import type { TapItem } from "../../tap.ts";
+import { wallClock } from "../../wall-clock.ts";
 import { timestampOf } from "../frame-timestamp.ts";
 import type { ImportedFrame } from "./event-log-file.ts";
 import type { EventLogTail, IsReceived } from "./event-log-tail.ts";

@@ -1,12 +1,12 @@
 import { createFileRegistry, type DescMessage, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { FieldDescriptorProto_Type, FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
-import { mapStringFields } from "@tapedeck/shared/descriptors/mask-strings";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
 import { isCut, messageOf } from "@tapedeck/tap/rkt/text-lines";
 import { maskPiece } from "../../secrets/continued-text.ts";
 import { type MaskedBytes, maskBytes } from "../../secrets/mask-bytes.ts";
 import { maskText } from "../../secrets/mask-text.ts";
 import { isSecretName, isTrivial } from "../../secrets/secret-name.ts";
+import { mapStringFields } from "../mask-strings.ts";
 
 const linesType = "v1alpha.GetLogsResponse";
 

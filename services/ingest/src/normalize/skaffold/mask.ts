@@ -1,11 +1,11 @@
 import { BinaryReader } from "@bufbuild/protobuf/wire";
-import { mapStringFields } from "@tapedeck/shared/descriptors/mask-strings";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
 import { maskContinued, maskPiece } from "../../secrets/continued-text.ts";
 import { type MaskedBytes, maskBytes } from "../../secrets/mask-bytes.ts";
 import { maskText } from "../../secrets/mask-text.ts";
 import type { Piece } from "../../secrets/pieces.ts";
 import { mayHoldSecrets } from "../../secrets/triggers.ts";
+import { mapStringFields } from "../mask-strings.ts";
 
 const types: ReadonlyMap<string, ReturnType<typeof messageType>> = new Map([
   ["v1", messageType("proto.LogEntry")],

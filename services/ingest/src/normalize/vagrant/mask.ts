@@ -1,11 +1,11 @@
 import { createFileRegistry, type DescMessage, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { type DescriptorProto, FieldDescriptorProto_Type, FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
-import { mapStringFields } from "@tapedeck/shared/descriptors/mask-strings";
 import { messageType, registry } from "@tapedeck/shared/descriptors/registry";
 import { maskPiece } from "../../secrets/continued-text.ts";
 import { type MaskedBytes, maskBytes } from "../../secrets/mask-bytes.ts";
 import { type MaskedText, maskText } from "../../secrets/mask-text.ts";
 import { isSecretName, isTrivial } from "../../secrets/secret-name.ts";
+import { mapStringFields } from "../mask-strings.ts";
 import { maskPacked, packedType } from "./mask-packed.ts";
 import { deepest, maskUntyped } from "./mask-untyped.ts";
 

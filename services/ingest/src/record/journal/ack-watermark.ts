@@ -1,4 +1,4 @@
-import { Fifo } from "@tapedeck/shared/sync/fifo";
+import { Fifo } from "./fifo.ts";
 
 /** Tracks up to which index all pushed items are in the log, while items finish in any order. */
 export class AckWatermark {

@@ -13,8 +13,8 @@ import { groupsOf, type MessageGroup, nextBatch } from "@tapedeck/shared/log/gro
 import type { Cursor, NewEvent } from "@tapedeck/shared/log/log";
 import type { Sequence } from "@tapedeck/shared/log/offset";
 import { delay } from "@tapedeck/shared/sync/delay";
-import { Fifo } from "@tapedeck/shared/sync/fifo";
 import { Notifier } from "@tapedeck/shared/sync/notifier";
+import { Fifo } from "./fifo.ts";
 import { type SettleOptions, settle } from "./settle.ts";
 
 /** Above this many bytes in the queue, callers should wait for `room`. */

@@ -1,5 +1,5 @@
-import { Pace } from "@tapedeck/shared/sync/pace";
 import { recordingDelays } from "../journal/recording-delays.ts";
+import { Pace } from "./pace.ts";
 
 /**
  * The pace of all that this process removes from the log. NATS syncs each removal to the disk, and the log's own messages wait

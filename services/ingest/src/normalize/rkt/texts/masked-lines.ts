@@ -1,10 +1,10 @@
-import { mapStringFields } from "@tapedeck/shared/descriptors/mask-strings";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
 import { isCut, messageOf, textOf } from "@tapedeck/tap/rkt/text-lines";
 import { isKeyTail, maskContinued, tailOf } from "../../../secrets/continued-text.ts";
 import { Tails } from "../../../secrets/pieces.ts";
 import { text as printed } from "../../facts.ts";
 import type { WatcherOptions } from "../../inventory/observing.ts";
+import { mapStringFields } from "../../mask-strings.ts";
 
 export const responseType = "v1alpha.GetLogsResponse";
 const response = messageType(responseType);

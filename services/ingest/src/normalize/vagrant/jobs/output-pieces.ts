@@ -1,8 +1,8 @@
 import { hash } from "node:crypto";
-import { mapStringFields } from "@tapedeck/shared/descriptors/mask-strings";
 import { maskContinued } from "../../../secrets/continued-text.ts";
 import { Tails } from "../../../secrets/pieces.ts";
 import type { WatcherOptions } from "../../inventory/observing.ts";
+import { mapStringFields } from "../../mask-strings.ts";
 import { types } from "../mask.ts";
 
 export const eventType = "hashicorp.vagrant.GetJobStreamResponse.Terminal.Event";

@@ -1,5 +1,5 @@
-import { delay } from "./delay.ts";
-import { Semaphore } from "./semaphore.ts";
+import { delay } from "@tapedeck/shared/sync/delay";
+import { Semaphore } from "@tapedeck/shared/sync/semaphore";
 
 export type PaceOptions = {
   /** The part of the time that the work may take at least, above 0 and at most 1, however long recording takes. */

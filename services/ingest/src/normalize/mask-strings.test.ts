@@ -11,11 +11,11 @@ import {
   FileDescriptorSetSchema,
   FieldDescriptorProto_Type as Type,
 } from "@bufbuild/protobuf/wkt";
+import { fromGatewayJson, toGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
+import { messageType } from "@tapedeck/shared/descriptors/registry";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { fromGatewayJson, toGatewayJson } from "./grpc-gateway-json.ts";
 import { mapStringFields, type StringMapper } from "./mask-strings.ts";
-import { messageType } from "./registry.ts";
 
 const logEntry = messageType("proto.LogEntry");
 const state = messageType("proto.State");

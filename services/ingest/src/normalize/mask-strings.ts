@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
-import { asBuffer } from "../as-buffer.ts";
+import { asBuffer } from "@tapedeck/shared/as-buffer";
 
 /**
  * Looks at one string of a message and gives the text to put in its place, or undefined to leave it.
