@@ -139,7 +139,7 @@ it("refuses what a newer version has written", async () => {
   await jsm.streams.update(streamName, { metadata: { ...config.metadata, "tapedeck-format": "3" } });
   await connection.close();
 
-  const sentence = /^the log has format 3, of a later version, and this one reads format 2: use that version\.$/;
+  const sentence = /^the log has another format \(3\) than this version reads \(2\): use the version that wrote it\.$/;
   for (const start of services({ nats, database: database.url })) await expect(start()).rejects.toThrow(sentence);
 });
 
