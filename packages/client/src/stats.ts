@@ -5,16 +5,6 @@ type Time = "hour" | "day" | "week" | "time";
 type Common = "developer" | "project" | "source" | "loop" | Time | `label.${string}`;
 type Cause = "phase" | "errorCode" | "error" | "artifact";
 
-/** What each kind of statistics can be grouped by. */
-export type StatsGroups = {
-  readonly loops: Common;
-  readonly failures: Cause | Common;
-  readonly green: Cause | Common;
-  readonly builds: "artifact" | Common;
-  readonly flakes: "artifact" | Common;
-  readonly commands: "command" | "machine" | "box" | "provider" | "session" | "position" | Exclude<Common, "loop">;
-};
-
 export type StatsOptions<Group extends string = string> = {
   /** One row for each value of these; one row of all without it. */
   readonly group?: readonly Group[];
@@ -94,17 +84,21 @@ export type CommandFigures = {
   readonly p90Ms: number | null;
 };
 
-type Figures = {
-  readonly loops: LoopFigures;
-  readonly failures: FailureFigures;
-  readonly green: GreenFigures;
-  readonly builds: BuildFigures;
-  readonly flakes: FlakeFigures;
-  readonly commands: CommandFigures;
+type OfCommand = "command" | "machine" | "box" | "provider" | "session" | "position";
+
+type Kinds = {
+  readonly loops: { group: Common; figures: LoopFigures };
+  readonly failures: { group: Cause | Common; figures: FailureFigures };
+  readonly green: { group: Cause | Common; figures: GreenFigures };
+  readonly builds: { group: "artifact" | Common; figures: BuildFigures };
+  readonly flakes: { group: "artifact" | Common; figures: FlakeFigures };
+  readonly commands: { group: OfCommand | Exclude<Common, "loop">; figures: CommandFigures };
 };
 
-export type StatsKind = keyof Figures;
-export type StatsRow<Kind extends StatsKind> = Grouped<StatsGroups[Kind]> & Figures[Kind];
+export type StatsKind = keyof Kinds;
+/** What each kind of statistics can be grouped by. */
+export type StatsGroups = { readonly [Kind in StatsKind]: Kinds[Kind]["group"] };
+export type StatsRow<Kind extends StatsKind> = Grouped<StatsGroups[Kind]> & Kinds[Kind]["figures"];
 
 /** One row for each group. `position`: what the numbers reflect. */
 export type StatsAnswer<Kind extends StatsKind> = {

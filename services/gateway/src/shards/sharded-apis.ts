@@ -81,12 +81,7 @@ function tapedeckIn(to: RouteTo): TapedeckApi {
       sources: byFirst(to, (apis) => apis.tapedeck.lists.sources),
       sessions: byFirst(to, (apis) => apis.tapedeck.lists.sessions),
       operations: byFirst(to, (apis) => apis.tapedeck.lists.operations),
-      buildStats: byFirst(to, (apis) => apis.tapedeck.lists.buildStats),
-      loopStats: byFirst(to, (apis) => apis.tapedeck.lists.loopStats),
-      failureStats: byFirst(to, (apis) => apis.tapedeck.lists.failureStats),
-      greenStats: byFirst(to, (apis) => apis.tapedeck.lists.greenStats),
-      flakeStats: byFirst(to, (apis) => apis.tapedeck.lists.flakeStats),
-      commandStats: byFirst(to, (apis) => apis.tapedeck.lists.commandStats),
+      stats: byFirst(to, (apis) => apis.tapedeck.lists.stats),
     },
     listMessages: {
       sources: byFirst(to, (apis) => apis.tapedeck.listMessages.sources),

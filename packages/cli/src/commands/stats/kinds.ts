@@ -1,3 +1,4 @@
+import type { StatsKind as StatsName } from "@tapedeck/client";
 import { ownValue } from "@tapedeck/shared/own-value";
 import { durationText } from "../../display/durations.ts";
 
@@ -18,7 +19,7 @@ export type StatsColumn = {
 /** One kind of statistics, as the command shows it. */
 export type StatsKind = {
   /** The last part of the path, and of the command. */
-  readonly name: "builds" | "loops" | "failures" | "green" | "flakes" | "commands";
+  readonly name: StatsName;
   /** The text shown when there is nothing to count. */
   readonly nothing: string;
   readonly summary: string;

@@ -5,7 +5,7 @@ import { comparedSide, comparison, difference } from "./schemas/comparison.ts";
 import { cloudEvent, event } from "./schemas/event.ts";
 import { count, count64, position, text, time } from "./schemas/fields.ts";
 import { operation, session, source } from "./schemas/lists.ts";
-import { buildStats, commandStats, failureStats, flakeStats, greenStats, loopStats } from "./schemas/stats.ts";
+import { statsKinds, statsRow } from "./schemas/stats.ts";
 import { error, message, progressLine, state } from "./schemas/stream.ts";
 
 // The answers of the HTTP API. Lists are typed by these schemas, but answers are not checked against them at run time. A
@@ -32,7 +32,20 @@ const page = (items: z.ZodType, next: string, reflects: string) =>
   });
 const nextPage = "Give it as `page` to get the next page.";
 const reflected = "The position that the answer reflects.";
-const allItems = (items: z.ZodType) => z.object({ items: z.array(items), position: position.describe(reflected) });
+
+type StatsSchema = (typeof statsKinds)[keyof typeof statsKinds]["schema"];
+
+function statistics() {
+  const schemas = Object.values(statsKinds).flatMap((kind) => {
+    const row = statsRow(kind);
+    const list = z.object({ items: z.array(row), position: position.describe(reflected) });
+    return [
+      [kind.schema, row],
+      [`${kind.schema}List`, list],
+    ];
+  });
+  return Object.fromEntries(schemas) as Record<StatsSchema | `${StatsSchema}List`, z.ZodType>;
+}
 
 /** The schemas by the names that they have in the API's description. */
 export const answers = {
@@ -43,18 +56,7 @@ export const answers = {
   Sessions: page(session, nextPage, reflected),
   Operation: operation,
   Operations: page(operation, nextPage, reflected),
-  BuildStats: buildStats,
-  BuildStatsList: allItems(buildStats),
-  LoopStats: loopStats,
-  LoopStatsList: allItems(loopStats),
-  FailureStats: failureStats,
-  FailureStatsList: allItems(failureStats),
-  GreenStats: greenStats,
-  GreenStatsList: allItems(greenStats),
-  FlakeStats: flakeStats,
-  FlakeStatsList: allItems(flakeStats),
-  CommandStats: commandStats,
-  CommandStatsList: allItems(commandStats),
+  ...statistics(),
   ComparedSide: comparedSide,
   Difference: difference,
   Comparison: comparison,

@@ -12,7 +12,7 @@ it("percentiles are whole milliseconds, or null where nothing was built", async 
     stats: nothing,
     buildStats: async () => ({ items: [{ ...stats, p50_ms: 1_234.5678, p90_ms: 0.4 }], position: "e-1" }),
   });
-  const { items } = await lists.buildStats({ workspace: "acme" }, {});
+  const { items } = await lists.stats({ workspace: "acme" }, "builds", {});
   expect(items).toMatchObject([{ p50Ms: 1_235, p90Ms: 0, p99Ms: null }]);
 });
 

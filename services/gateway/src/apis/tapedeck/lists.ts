@@ -8,12 +8,13 @@ import type { List, Page } from "./list.ts";
 import { type Lister, type ListParameters, listMessages } from "./list-request.ts";
 import { filterOf, type ParametersOf } from "./parameters.ts";
 import { between, labelsOf } from "./read-parameters.ts";
-import { type StatsLists, statsApi } from "./stats.ts";
+import { type StatsApi, statsApi } from "./stats.ts";
 
-export type Lists = StatsLists & {
+export type Lists = {
   readonly sources: List<"sources", AnswerOf<"Source">>;
   readonly sessions: List<"sessions", AnswerOf<"Session">>;
   readonly operations: List<"operations", AnswerOf<"Operation">>;
+  readonly stats: StatsApi;
 };
 
 /** Lists of what query knows, as JSON. Everything throws TapedeckError. */
@@ -48,7 +49,7 @@ export function listsApi(query: Lister & Pick<QueryClient, "buildStats" | "stats
       });
       return page(items.map(operationJson), next_page, position);
     },
-    ...statsApi(query),
+    stats: statsApi(query),
   };
 }
 

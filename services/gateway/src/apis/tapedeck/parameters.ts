@@ -18,6 +18,7 @@ import {
   until,
   whole,
 } from "./parameter-schemas.ts";
+import type { StatsKind } from "./schemas/stats.ts";
 
 // The parameters of the HTTP API. These schemas check each request, and the API's description is made of them.
 
@@ -71,28 +72,19 @@ const label = many(
   "Only with these labels, `name=value`: all of them must match.",
 );
 
-const times = ["hour", "day", "week", "time"] as const;
-const ofAll = ["developer", "project", "source", ...times] as const;
-const ofLoops = [...ofAll, "loop"] as const;
+/** What every kind of statistics can be grouped by, besides labels. */
+const ofAll = ["developer", "project", "source", "hour", "day", "week", "time"];
 
-/** The possible groups of each kind of statistics, besides labels. */
-export const groups = {
-  builds: ["artifact", ...ofLoops],
-  loops: ofLoops,
-  failures: ["phase", "errorCode", "error", "artifact", ...ofLoops],
-  green: ["phase", "errorCode", "error", "artifact", ...ofLoops],
-  flakes: ["artifact", ...ofLoops],
-  commands: ["command", "machine", "box", "provider", "session", "position", ...ofAll],
-} as const;
-
+const artifact = many(text("web"), "Only these artifacts.");
 const byLabel = /^label\../;
 
-function statistics(names: readonly string[]) {
+export function statsParameters({ columns, hasLoops }: StatsKind) {
+  const names = [...Object.keys(columns), ...ofAll, ...(hasLoops ? ["loop"] : [])];
   const name = z.string().refine((given) => names.includes(given) || byLabel.test(given), {
     error: `is none of ${names.join(", ")}, label.<name>`,
   });
   const list = [...names, "label.branch"].map((one) => `\`${one}\``).join(", ");
-  return {
+  return z.strictObject({
     group: z
       .preprocess(
         (given) => (Array.isArray(given) ? given.flatMap((value) => String(value).split(",")).filter(Boolean) : given),
@@ -108,10 +100,12 @@ function statistics(names: readonly string[]) {
     label,
     ...between,
     min_position: minPosition,
-  };
+    // Typed as if every kind had it. It is never set for the others, which refuse it.
+    ...(("artifact" in columns ? { artifact } : {}) as { artifact: typeof artifact }),
+  });
 }
 
-const artifact = many(text("web"), "Only these artifacts.");
+export type StatsParameters = z.infer<ReturnType<typeof statsParameters>>;
 
 /** Runners and loops are numbered with 32 bits. */
 const maxNumber = 2 ** 32 - 1;
@@ -142,12 +136,6 @@ export const parameters = {
     per_source: whole(largestPage, "Only the newest so many of each source, of those that match."),
     ...paging,
   }),
-  buildStats: z.strictObject({ ...statistics(groups.builds), artifact }),
-  loopStats: z.strictObject(statistics(groups.loops)),
-  failureStats: z.strictObject({ ...statistics(groups.failures), artifact }),
-  greenStats: z.strictObject({ ...statistics(groups.green), artifact }),
-  flakeStats: z.strictObject({ ...statistics(groups.flakes), artifact }),
-  commandStats: z.strictObject(statistics(groups.commands)),
   compare: z.strictObject({
     left: one(text("alice/shop"), `${aSide} Required when there are several sources.`),
     right: one(

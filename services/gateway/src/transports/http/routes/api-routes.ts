@@ -3,13 +3,14 @@ import type { FastifyInstance, FastifyReply } from "fastify";
 import type { z } from "zod";
 import { comparisonJson } from "../../../apis/tapedeck/compare/comparison-json.ts";
 import { type RawParameters, readParameters } from "../../../apis/tapedeck/parameters.ts";
+import { statsNames } from "../../../apis/tapedeck/schemas/stats.ts";
 import type { TapedeckApi } from "../../../apis/tapedeck/tapedeck-api.ts";
 import { boundTo } from "../../../call-context.ts";
 import { closedSignal, contextOf, type HttpCaller } from "../call-context.ts";
 import { ownError, sendError } from "../error-answers.ts";
 import { type ApiCall, type ApiRouteDeps, sendBody, sendPage } from "./api-call.ts";
 import { answerEvents, answerStream } from "./events-routes.ts";
-import { type DescribedRoute, routes } from "./openapi-routes.ts";
+import { type DescribedRoute, routes, statsRoute } from "./openapi-routes.ts";
 import { webSocketRoute } from "./websocket-route.ts";
 
 export type ApiRouteOptions = Omit<ApiRouteDeps, "api" | "caller">;
@@ -60,24 +61,10 @@ function listRoutes(app: FastifyInstance, deps: ApiRouteDeps): void {
   getRoute(app, deps, routes.operations, async ({ reply, context, parameters }) =>
     sendPage(watch, reply, await lists.operations(context, parameters)),
   );
-  getRoute(app, deps, routes.buildStats, async ({ reply, context, parameters }) =>
-    sendPage(watch, reply, await lists.buildStats(context, parameters)),
-  );
-  getRoute(app, deps, routes.loopStats, async ({ reply, context, parameters }) =>
-    sendPage(watch, reply, await lists.loopStats(context, parameters)),
-  );
-  getRoute(app, deps, routes.failureStats, async ({ reply, context, parameters }) =>
-    sendPage(watch, reply, await lists.failureStats(context, parameters)),
-  );
-  getRoute(app, deps, routes.greenStats, async ({ reply, context, parameters }) =>
-    sendPage(watch, reply, await lists.greenStats(context, parameters)),
-  );
-  getRoute(app, deps, routes.flakeStats, async ({ reply, context, parameters }) =>
-    sendPage(watch, reply, await lists.flakeStats(context, parameters)),
-  );
-  getRoute(app, deps, routes.commandStats, async ({ reply, context, parameters }) =>
-    sendPage(watch, reply, await lists.commandStats(context, parameters)),
-  );
+  for (const name of statsNames)
+    getRoute(app, deps, statsRoute(name), async ({ reply, context, parameters }) =>
+      sendPage(watch, reply, await lists.stats(context, name, parameters)),
+    );
 }
 
 /** Serves GET and HEAD of a described route, with its parameters checked, and refuses all other methods. */

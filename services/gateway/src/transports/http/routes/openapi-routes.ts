@@ -2,7 +2,8 @@ import type { ErrorCode } from "@tapedeck/shared/errors/errors";
 import { isNamePart, nameForm } from "@tapedeck/shared/source";
 import { z } from "zod";
 import type { answers } from "../../../apis/tapedeck/answers.ts";
-import { parameters } from "../../../apis/tapedeck/parameters.ts";
+import { parameters, statsParameters } from "../../../apis/tapedeck/parameters.ts";
+import { type StatsName, statsKinds, statsNames } from "../../../apis/tapedeck/schemas/stats.ts";
 import { auditParameters } from "../../../audit/audit-api.ts";
 import { tokenRequest } from "../../../auth/token-api.ts";
 import { headNames } from "../../../call-context.ts";
@@ -84,6 +85,13 @@ const forAdmins = "For admins, with the setting `auth: tokens`.";
 
 const lines = { lines: "Message", description: "One Message per line." } as const;
 
+export const statsRoute = (name: StatsName) => ({
+  path: `/api/v1/stats/${name}`,
+  summary: statsKinds[name].summary,
+  parameters: statsParameters(statsKinds[name]),
+  ...list("One row for each group.", `${statsKinds[name].schema}List`),
+});
+
 export const routes = {
   sources: {
     path: "/api/v1/sources",
@@ -103,42 +111,7 @@ export const routes = {
     parameters: parameters.operations,
     ...list("Operations, newest first.", "Operations"),
   },
-  buildStats: {
-    path: "/api/v1/stats/builds",
-    summary: "How long builds take, and how many fail",
-    parameters: parameters.buildStats,
-    ...list("One row for each group.", "BuildStatsList"),
-  },
-  loopStats: {
-    path: "/api/v1/stats/loops",
-    summary: "How long developers wait for their loops, and how many fail or are overtaken",
-    parameters: parameters.loopStats,
-    ...list("One row for each group.", "LoopStatsList"),
-  },
-  failureStats: {
-    path: "/api/v1/stats/failures",
-    summary: "What fails, by its cause",
-    parameters: parameters.failureStats,
-    ...list("One row for each group.", "FailureStatsList"),
-  },
-  greenStats: {
-    path: "/api/v1/stats/green",
-    summary: "How long it takes until all is good again",
-    parameters: parameters.greenStats,
-    ...list("One row for each group.", "GreenStatsList"),
-  },
-  flakeStats: {
-    path: "/api/v1/stats/flakes",
-    summary: "How often builds fail that the next one does not repeat",
-    parameters: parameters.flakeStats,
-    ...list("One row for each group.", "FlakeStatsList"),
-  },
-  commandStats: {
-    path: "/api/v1/stats/commands",
-    summary: "How long Vagrant's commands take, and how many fail",
-    parameters: parameters.commandStats,
-    ...list("One row for each group.", "CommandStatsList"),
-  },
+  ...Object.fromEntries(statsNames.map((name) => [name, statsRoute(name)])),
   compare: {
     path: "/api/v1/compare",
     summary: "Why does it fail here, and not there?",
