@@ -227,7 +227,7 @@ describe.skipIf(browserProgram === undefined)("a session that was exported as a 
     onTestFinished(() => void vi.unstubAllEnvs());
     const bounds = { ...defaultBounds, events: 60, statePoints: 5 };
     await exportPage([], { url: `http://${stack.http}`, source: "bob/shop", output }, {}, bounds);
-    expect(said.mock.lastCall?.[0]).toMatch(/, the newest 60 events \(\d+ older ones left out\), /);
+    expect(said.mock.lastCall?.[0]).toMatch(/, the newest 60 events \(\d+ older ones omitted\), /);
     said.mockRestore();
     await using opened = await openFile(browser, output);
     const { page, errors, requests } = opened;

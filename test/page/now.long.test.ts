@@ -265,7 +265,7 @@ describe.skipIf(browserProgram === undefined)("Now", () => {
     await using opened = await openPage(browser, `${base}/`);
     const { page } = opened;
     const clock = new Date(startedAt + lostAt).toLocaleTimeString("en-GB").slice(0, 5);
-    await group(page, "Lost").getByText(`not heard since ${clock}`).waitFor();
+    await group(page, "Lost").getByText(`last seen ${clock}`).waitFor();
   });
 
   it("is readable in every design while it is busy: its pieces, too", async () => {

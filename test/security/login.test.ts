@@ -66,7 +66,7 @@ it("/about names the gRPC address to everyone, and a token's roles to its bearer
 
 it("says that a server may want TLS where it closes a plaintext connection", async () => {
   const plain = url.replace("https:", "http:");
-  const closes = `what listens at ${plain} closes the connection, as a server with TLS does`;
+  const closes = `the server at ${plain} closes the connection, as a TLS server does`;
   expect(await tapedeck(["status", "--url", plain])).toEqual({
     code: 1,
     out: "",

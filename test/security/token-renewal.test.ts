@@ -80,7 +80,7 @@ it("tapedeck token renew replaces the token of a login, and prints that of the e
   await writeFile(file, JSON.stringify({ current: "team", contexts: { team: { url, token: old.text } } }));
   await using ofLogin = startCli(["token", "renew"], { cwd });
   expect([await ofLogin.ended, ofLogin.stdout()]).toEqual([0, ""]);
-  expect(ofLogin.stderr()).toContain("context team has it now. The old token is valid for another hour.");
+  expect(ofLogin.stderr()).toContain("it is saved in context team. The old token is valid for another hour.");
   const { token } = JSON.parse(await readFile(file, "utf8")).contexts.team;
   expect(token).not.toBe(old.text);
   expect((await call("/about", bearing(token), "GET")).status).toBe(200);

@@ -9,7 +9,7 @@ beforeAll(async () => {
   await shop.stack.drained(shop.fake);
 });
 
-const unrecorded = (source: string) => `nothing has been recorded of ${source}: \`tapedeck status\` lists all\n`;
+const unrecorded = (source: string) => `nothing has been recorded for ${source}: \`tapedeck status\` lists all\n`;
 
 it("times may be written as people write them", async () => {
   expect((await tapedeck("sessions", "--since", "10m")).out).toContain("alice/shop");

@@ -83,7 +83,7 @@ it("wait reports the result by its exit code, and can continue after a position"
   });
   expect(await tapedeck("wait", "--for", "loop.*", "-s", "nosuch/x", "--timeout", "100ms")).toMatchObject({
     code: 124,
-    err: expect.stringMatching(/^nothing has been recorded of nosuch\/x: `tapedeck status` lists all\n/),
+    err: expect.stringMatching(/^nothing has been recorded for nosuch\/x: `tapedeck status` lists all\n/),
   });
   expect(await tapedeck("wait", "--for", "nothing.like_it")).toMatchObject({
     code: 1,
@@ -108,7 +108,7 @@ it("logs prints the output of the requested source without control characters", 
 });
 
 it("says that a source is not known, which may be mistyped", async () => {
-  const err = "nothing has been recorded of nosuch/x: `tapedeck status` lists all\n";
+  const err = "nothing has been recorded for nosuch/x: `tapedeck status` lists all\n";
   for (const words of [["loops"], ["sessions"], ["stats", "builds"], ["stats", "loops"]]) {
     const out = expect.stringMatching(/^No matching /);
     expect(await tapedeck(...words, "-s", "nosuch/x")).toEqual({ code: 0, out, err });

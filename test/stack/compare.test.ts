@@ -308,7 +308,7 @@ describe("in the terminal", () => {
     expect((await tapedeck("compare", "alice/shop", "olga/shop")).out).toMatch(
       / version: v2\.\d+\.\d+; v1\.39\.18 in olga\/shop\n/,
     );
-    expect((await tapedeck("compare", "bob/shop", "bob/shop")).out).toContain("nothing that differs is recorded");
+    expect((await tapedeck("compare", "bob/shop", "bob/shop")).out).toContain("no differences are recorded");
     expect((await tapedeck("compare", "bob/shop", "bob/shop@yesterday")).err).toContain("bob/shop has no session at");
     expect((await tapedeck("compare", "bob/shop", "bob/shop@soonish")).err).toContain(
       "is neither a position nor a time",

@@ -110,7 +110,7 @@ describe("a team's Tapedeck", () => {
         expect(now).toMatch(words);
         expect(now).toMatch(/^tapedeck: not recorded for now: .*; events are kept on this machine$/);
         expect(end).toMatch(
-          /^tapedeck: not recorded yet \(.*\): the recording waits in .* `tapedeck run` to there, or/,
+          /^tapedeck: not recorded yet \(.*\): the recording waits in .* `tapedeck run` to that server, or/,
         );
         expect(ran.stderr()).not.toContain("tdk_x");
         expect(readdirSync(spill)).toHaveLength(1);

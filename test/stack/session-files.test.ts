@@ -445,6 +445,6 @@ it("the commands export to standard output and name the problem of a wrong file"
   });
   expect(await importing.ended).toBe(1);
   const last = whole.slice(0, -400).split("\n").length;
-  expect(importing.stderr()).toBe(`tapedeck: ${file}:${last}: it is not JSON, or cut off.\n`);
+  expect(importing.stderr()).toBe(`tapedeck: ${file}:${last}: it is not JSON, or is truncated.\n`);
   expect(JSON.parse((await target.httpCall("GET", "/api/v1/sources?developer=eve")).body)).toMatchObject({ items: [] });
 });

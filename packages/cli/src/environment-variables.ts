@@ -89,6 +89,6 @@ export const environmentVariables: readonly EnvironmentVariable[] = [
     name: "TAPEDECK_ANSWER_WITHIN",
     otherwise: "`250ms`",
     description:
-      "How long `tapedeck run` waits, before the command starts, for Tapedeck to say whether it accepts the recording; `0s` does not ask.",
+      "How long `tapedeck run` waits, before the command starts, for Tapedeck to accept the recording; `0s` skips this check.",
   },
 ];

@@ -145,7 +145,7 @@ describe("shards", () => {
     [one("").replace("auth: tokens", "auth: none"), "shards: they need auth: tokens"],
     [
       one(", workspaces: [b] }, { name: two, nats: { url: n }, query: 'q:1', ingest: 'i:1', workspaces: [b]"),
-      'the name "two" is there twice',
+      'the name "two" is listed twice',
     ],
     [
       one(", workspaces: [b] }, { name: three, nats: { url: n }, query: 'q:1', ingest: 'i:1', workspaces: [b]"),

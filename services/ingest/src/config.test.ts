@@ -71,7 +71,7 @@ test.each([
   ],
   ["sources: [here]", "sources.0: expected { address, … }"],
   ["sources: [{ address: 'a:1', adress: 'b:2' }]", "unknown: adress"],
-  ["sources: [{ address: 'a:1', project: Shop }, { address: 'b:2', project: shop }]", "/shop/skaffold is there twice"],
+  ["sources: [{ address: 'a:1', project: Shop }, { address: 'b:2', project: shop }]", "/shop/skaffold is listed twice"],
   ["retention: { text: 0d }", "retention.text: expected 1s or more"],
   ["retention: { text: forever }", 'retention.text: "forever" is not a duration'],
   ["ingest: { grpc: { port: many } }", 'tapedeck.yaml: ingest.grpc.port: "many" is not'],

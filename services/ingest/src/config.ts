@@ -228,7 +228,7 @@ const sourcesSchema = z
     const seen = new Set<string>();
     for (const [i, { developer, project, upstream }] of sources.entries()) {
       const name = [namePart(developer), namePart(project), upstream].join("/");
-      if (seen.has(name)) context.addIssue({ code: "custom", path: [i], message: `${name} is there twice` });
+      if (seen.has(name)) context.addIssue({ code: "custom", path: [i], message: `${name} is listed twice` });
       seen.add(name);
     }
   });

@@ -265,7 +265,7 @@ test("a source whose tap was killed is named by /readyz, with the time at which 
     { message: "it to be lost" },
   );
   expect(status).toBe(200);
-  expect(details?.lost?.[skaffoldSource("nina")]).toMatch(/^not heard since \d{4}-/);
+  expect(details?.lost?.[skaffoldSource("nina")]).toMatch(/^last seen \d{4}-/);
   expect(details?.lostSources).toBe(Object.keys(details?.lost ?? {}).length);
 });
 

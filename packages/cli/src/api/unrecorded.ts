@@ -5,6 +5,6 @@ import type { ApiClient, Page } from "./api.ts";
 export async function reportUnrecorded(api: ApiClient, sources: readonly string[] = []): Promise<void> {
   for (const source of sources) {
     const { items } = await api.get<Page<object>>("/api/v1/events", { source, limit: 1 });
-    if (items.length === 0) printError(`nothing has been recorded of ${source}: \`tapedeck status\` lists all`);
+    if (items.length === 0) printError(`nothing has been recorded for ${source}: \`tapedeck status\` lists all`);
   }
 }

@@ -67,7 +67,9 @@ it("says on which side a difference was recorded, if only one has it", () => {
     return lines({ left, right, differences, equal: 3, same: [], position: "" }).at(-2);
   };
   const ofLeft = evidence.filter(({ side }) => side === "left");
-  expect(line(evidence.filter(({ side }) => side === "right"))).toBe("    label, recorded beside, at 383500-t3k9x2");
+  expect(line(evidence.filter(({ side }) => side === "right"))).toBe(
+    "    label, recorded on the other side at 383500-t3k9x2",
+  );
   expect(line(ofLeft.flatMap((one) => [one, { ...one, position: "383601-t3k9x2" }]))).toBe(
     "    label, recorded at 383600-t3k9x2, 383601-t3k9x2",
   );

@@ -13,7 +13,7 @@ export function comparisonText({ left, right, differences, equal }: Comparison):
   const shown = differences.slice(0, max);
   const hidden = differences.length - shown.length;
   const none =
-    right === null ? "nothing to compare it with: no loop before it was good" : "nothing that differs is recorded";
+    right === null ? "nothing to compare it with: no loop before it was good" : "no differences are recorded";
   return [
     ...sideLines(left),
     ...(right === null ? [] : [coloured("dim", "beside"), ...sideLines(right)]),
@@ -63,7 +63,9 @@ function differenceLines({ kind, text, evidence }: Difference, index: number): s
   const [left, right] = [places("left"), places("right")];
   const where = [
     ...(left.length === 0 ? [] : [`recorded at ${left.join(", ")}`]),
-    ...(right.length === 0 ? [] : [`${left.length === 0 ? "recorded beside, at" : "beside"} ${right.join(", ")}`]),
+    ...(right.length === 0
+      ? []
+      : [`${left.length === 0 ? "recorded on the other side at" : "beside"} ${right.join(", ")}`]),
   ].join(" ");
   const number = String(index + 1).padStart(2);
   return [

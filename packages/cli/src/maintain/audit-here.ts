@@ -27,6 +27,6 @@ export async function auditDone(entry: Promise<void>): Promise<void> {
     await entry;
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
-    printError(`tapedeck: this is not in the audit log: ${reason}`);
+    printError(`tapedeck: this action is missing from the audit log: ${reason}`);
   }
 }

@@ -69,7 +69,7 @@ async function refuseWriters(nats: NatsConnection): Promise<void> {
     if (lease.data.byteLength === 0) continue;
     const source = lease.subject.replace("$KV.TAPEDECK_OWNERS.", "");
     throw new CommandError(
-      `a Tapedeck server uses this NATS (it records ${source}): stop its services first. A killed service counts as gone after 6 s.`,
+      `a Tapedeck server uses this NATS (it records ${source}): stop its services first. A killed service counts as stopped after 6 s.`,
     );
   }
 }

@@ -54,7 +54,7 @@ Times (\`--since\`, \`--until\`, \`--at\`) are written \`10m\` (ago), \`yesterda
 Commands print names, messages and output without what a terminal would obey: control characters, escape sequences and marks that change
 the direction of writing. \`--json\` has these characters escaped, so that nothing is lost: \`tapedeck logs --json | jq -rj .detail.text\`
 gives the bytes as they were recorded. A command whose reader has left (\`| head\`) ends silently. \`up\`, \`run\`, \`record\`, and all
-commands that change something go on with their work.`;
+commands that change something continue their work.`;
 
 function found(commands: ReadonlyMap<string, Command>, name: string): Command {
   const command = commands.get(name);

@@ -23,7 +23,7 @@ const about: Readonly<Record<Noun, string>> = {
   debugger: "a debugged container",
   log: "what builds and applications print",
   inventory: "all that a host or server has; a reader can begin here",
-  pod: "a rkt pod; `changed`: none of the other facts. `contradicted`: the host lasts in contradicting the record",
+  pod: "a rkt pod; `changed`: none of the other facts. `contradicted`: the host keeps contradicting the record",
   app: "an app of a rkt pod",
   image: "an image of a rkt host",
   job: "a job of a Vagrant server; the command of a `succeeded` job may have failed: see its outcome",

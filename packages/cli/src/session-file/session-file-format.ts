@@ -82,9 +82,7 @@ export function endLine(fields: Omit<SessionFileEnd, "format">): string {
 export function readHeader(line: string): SessionFileHeader {
   const fields = objectIn(line);
   if (typeof fields.version === "number" && fields.version > version) {
-    throw new Error(
-      `it is of a newer Tapedeck (version ${fields.version} of the format, and this one knows ${version})`,
-    );
+    throw new Error(`it is from a newer Tapedeck (format version ${fields.version}; this one supports ${version})`);
   }
   const { data, error } = header.safeParse(fields);
   if (error !== undefined) throw new Error(`it is not the first line of a session file: ${pathOf(error)}`);
@@ -133,7 +131,7 @@ function objectIn(line: string): Readonly<Record<string, unknown>> {
   try {
     value = JSON.parse(line);
   } catch {
-    throw new Error("it is not JSON, or cut off");
+    throw new Error("it is not JSON, or is truncated");
   }
   if (typeof value !== "object" || value === null || Array.isArray(value)) throw new Error("it is not a JSON object");
   return value as Readonly<Record<string, unknown>>;

@@ -107,16 +107,26 @@ describe("a session file", () => {
     textOf(lines.with(line - 1, (lines[line - 1] ?? "").replace(from, to)));
 
   it.each<[string, string | Uint8Array, number, string]>([
-    ["cut off after a line", textOf(lines.slice(0, 5)), 5, "the file ends here, without its last line: it was cut off"],
-    ["cut off in a line", textOf(lines).slice(0, 3_000), 5, "it is not JSON, or cut off"],
+    [
+      "cut off after a line",
+      textOf(lines.slice(0, 5)),
+      5,
+      "the file ends here, without its last line: it was truncated",
+    ],
+    ["cut off in a line", textOf(lines).slice(0, 3_000), 5, "it is not JSON, or is truncated"],
     [
       "cut off while compressed",
       gzipSync(textOf(lines)).subarray(0, 900),
       5,
-      "the compressed file is broken or cut off here",
+      "the compressed file is damaged or truncated here",
     ],
     ["empty", "", 0, "the file ends here"],
-    ["of a newer version", changed(1, '"version":1', '"version":2'), 1, "it is of a newer Tapedeck (version 2"],
+    [
+      "of a newer version",
+      changed(1, '"version":1', '"version":2'),
+      1,
+      "it is from a newer Tapedeck (format version 2",
+    ],
     [
       "of another tool",
       changed(1, '"upstream":"skaffold"', '"upstream":"make"'),
@@ -140,7 +150,7 @@ describe("a session file", () => {
       "with an event that was changed for readers",
       changed(3, '"kind":"session.', '"kind":"build.'),
       3,
-      "it is not as it was exported: the file was changed",
+      "it differs from the export: the file was changed",
     ],
     ["with an event that was changed", changed(4, /"proto":"C[^"]{40}/, '"proto":"CgFh'), 4, ""],
     ["with bytes that were changed", changed(4, /"bytes":"[^"]{8}/, '"bytes":"AAAAAAAA'), last + 1, "its checksum"],
@@ -160,7 +170,7 @@ describe("a session file", () => {
       `session ${sessions[1]?.session} has no events`,
     ],
     ["with something behind it", textOf([...lines, "{}"]), last + 2, "nothing can come after the last line"],
-    ["with a wrong count", textOf(linesOf({ end: { events: 3 } })), last + 1, "it declares 3 events, and there are 12"],
+    ["with a wrong count", textOf(linesOf({ end: { events: 3 } })), last + 1, "it declares 3 events, but there are 12"],
     [
       "with a last line that is none",
       textOf([...lines.slice(0, -1), '{"format":"x"}']),

@@ -75,12 +75,12 @@ export async function verifySessionFile(file: string, onRead?: (events: number) 
     if (end === undefined) sha.update(line.bytes);
   }
   if (header === undefined || end === undefined) {
-    throw new FileLineError(file, number, "the file ends here, without its last line: it was cut off");
+    throw new FileLineError(file, number, "the file ends here, without its last line: it was truncated");
   }
   const events = sessions.reduce((sum, { check }) => sum + check.events, 0);
   if (sha.digest("hex") !== end.sha256) throw await changedLine(file, number);
   if (events !== end.events)
-    throw new FileLineError(file, number, `it declares ${end.events} events, and there are ${events}`);
+    throw new FileLineError(file, number, `it declares ${end.events} events, but there are ${events}`);
   for (const { session, check, hole, line } of sessions) {
     if (isDeepStrictEqual(check.holes, ownValue(end.missing, session) ?? {})) continue;
     throw new FileLineError(file, hole ?? line, "events are missing before it, or are wrongly declared missing");
@@ -186,7 +186,7 @@ function checkedHeader(line: string): SessionFileHeader {
 async function changedLine(file: string, last: number): Promise<FileLineError> {
   for await (const { number, text } of fileLines(file, maxLineBytes)) {
     if (number === 1 || number === last || eventLine(readEventLine(text)) === text) continue;
-    return new FileLineError(file, number, "it is not as it was exported: the file was changed");
+    return new FileLineError(file, number, "it differs from the export: the file was changed");
   }
   return new FileLineError(file, last, "its checksum is not that of the lines before it: the file was changed");
 }

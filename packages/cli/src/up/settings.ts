@@ -79,7 +79,7 @@ export function readUpSettings(options: UpOptions, given: NodeJS.ProcessEnv): Up
   if (noCertificate !== undefined) read.addError(noCertificate);
   if (gateway.servicesCa !== undefined || query.tls !== undefined) {
     read.addError(
-      "services.tls: it is for services that are started one by one; those of `up` talk on this machine alone",
+      "services.tls: only for services that are started one by one; those of `up` communicate on this machine only",
     );
   }
   for (const reason of [...strangeVariables(env, read.knownKeys()), ...strangeFlags(options)]) read.addError(reason);

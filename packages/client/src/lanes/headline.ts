@@ -17,7 +17,7 @@ export function headlineOf(row: Lane, now: number): Headline {
   const group = groupOf(row, now);
   if (group === "lost") {
     const since = row.lostSince ?? row.lastEventAt;
-    const text = since === undefined ? "not heard of" : `not heard since ${clockText(since).slice(0, 5)}`;
+    const text = since === undefined ? "not seen" : `last seen ${clockText(since).slice(0, 5)}`;
     return { sign: "unknown", step: "", text, note: since === undefined ? "" : agoText(now - since) };
   }
   if (group === "failing") return failing(row, now);

@@ -188,7 +188,7 @@ function SourceLine({ source, waits }: { readonly source: Source; readonly waits
         class={isLost || since !== undefined ? "lost" : source.status === "recording" ? "good" : ""}
       >
         {isLost ? "? lost" : source.status === "recording" ? "✓ recording" : `· ${restText(source)}`}
-        {since !== undefined && ` (last heard ${agoText(tick.value - since)})`}
+        {since !== undefined && ` (last seen ${agoText(tick.value - since)})`}
         {source.clockOffsetMs !== null && <div class="warning">{clockText(Number(source.clockOffsetMs))}</div>}
       </td>
       <td data-name="last event">{last === undefined ? "–" : <Ago at={last} />}</td>
@@ -218,7 +218,7 @@ function clockText(offsetMs: number): string {
 /** When each collection of a polled source was heard last. */
 function lastSeenText({ heardAt }: Source): string {
   const parts = Object.entries(heardAt).map(([name, at]) => `${name} ${agoText(tick.value - (millis(at) ?? 0))}`);
-  return parts.length === 0 ? "" : `last heard: ${parts.join(", ")}`;
+  return parts.length === 0 ? "" : `last seen: ${parts.join(", ")}`;
 }
 
 type Waits = Pick<Waiting, "items" | "bytes" | "dropped">;

@@ -61,7 +61,7 @@ const shards = z.array(shard, { error: "expected a list of shards" }).superRefin
   const [names, listed] = [new Set<string>(), new Map<string, string>()];
   for (const [index, { name, workspaces }] of all.entries()) {
     const addError = (message: string) => context.addIssue({ code: "custom", path: [index], message });
-    if (names.has(name)) addError(`the name "${name}" is there twice`);
+    if (names.has(name)) addError(`the name "${name}" is listed twice`);
     names.add(name);
     for (const workspace of workspaces) {
       const other = listed.get(workspace);

@@ -7,7 +7,7 @@ it("names the sources that are not heard, and since when, but not endlessly many
   expect(lostDetails(new Map())).toEqual({});
   expect(lostDetails(new Map([[skaffoldSource("alice"), since]]))).toEqual({
     lostSources: 1,
-    lost: { "default/alice/shop/skaffold": "not heard since 2026-11-22T10:34:05Z" },
+    lost: { "default/alice/shop/skaffold": "last seen 2026-11-22T10:34:05Z" },
   });
   const many = Array.from({ length: 50 }, (_, i) => [skaffoldSource(`dev-${i}`), since] as const);
   const { lostSources, lost } = lostDetails(new Map(many));

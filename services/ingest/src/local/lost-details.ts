@@ -7,6 +7,6 @@ const maxNamed = 20;
 /** The /readyz details of sources whose tap is gone and awaited; nothing without such sources. */
 export function lostDetails(lost: Recorder["lost"]): Readonly<Record<string, unknown>> {
   if (lost.size === 0) return {};
-  const named = [...lost].slice(0, maxNamed).map(([source, since]) => [source, `not heard since ${timeToJson(since)}`]);
+  const named = [...lost].slice(0, maxNamed).map(([source, since]) => [source, `last seen ${timeToJson(since)}`]);
   return { lostSources: lost.size, lost: Object.fromEntries(named) };
 }

@@ -5,11 +5,11 @@ import type { AuditOptions } from "./run.ts";
 export const auditCommand = () =>
   new Command("audit")
     .summary("show who did what")
-    .description(`Shows who did what, the oldest first: sign-ins by the identity provider, control calls, tokens, exports, erasures, \
+    .description(`Lists who did what, oldest first: sign-ins by the identity provider, control calls, tokens, exports, erasures, \
 rebuilds and backups. A line has the time, the action, what the caller is (token, machine, person, address …), the workspace and the \
-caller's name. Reading is not recorded. Where tokens are required it needs an admin's token, and shows that token's workspace.`)
-    .addOption(sinceOption("only what was done at or after this time"))
-    .addOption(untilOption("only what was done before this time"))
+caller's name. Reading is not recorded. If tokens are required, it needs an admin's token and lists that token's workspace.`)
+    .addOption(sinceOption("only actions at or after this time"))
+    .addOption(untilOption("only actions before this time"))
     .addOption(jsonOption())
     .addOption(urlOption())
     .addHelpText(

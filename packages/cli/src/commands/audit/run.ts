@@ -17,7 +17,7 @@ export async function audit({ url, json = false, ...period }: AuditOptions): Pro
     count++;
     print(json ? jsonText(entry) : lineOf(entry));
   }
-  if (count === 0 && !json) print("Nothing was done.");
+  if (count === 0 && !json) print("No actions are recorded.");
 }
 
 function lineOf({ time, action, kind, who, workspace, about }: AuditEntry): string {

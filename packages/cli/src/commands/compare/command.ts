@@ -5,11 +5,11 @@ import type { CompareOptions } from "./run.ts";
 export const compareCommand = () =>
   new Command("compare")
     .summary("show what differs between two loops, sessions or sources")
-    .description(`Shows what differs between two sides, what may explain a failure first: errors, versions, configuration, labels, \
+    .description(`Shows what differs between two sides, starting with what may explain a failure: errors, versions, configuration, labels, \
 resources, ports, durations. A side is a loop as \`tapedeck loops\` lists it, a session, or a source (developer/project), which \
-stands for its newest finished loop. Behind \`@\` a session or a source may have a time or a position.`)
+stands for its newest finished loop. A session or a source may be followed by \`@\` and a time or a position.`)
     .argument("<left>", "a loop, a session or a source")
-    .argument("<right>", "the other one")
+    .argument("<right>", "the side to compare it with")
     .addOption(jsonOption())
     .addOption(urlOption())
     .addHelpText(

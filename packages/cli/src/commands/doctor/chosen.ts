@@ -98,7 +98,7 @@ export function tokenFinding({ auth, token }: Pick<ServerInfo, "auth" | "token">
   return warn(
     "token",
     `${who}; ${lacks}`,
-    "no action needed unless you want to: an admin can create a token with both roles",
+    "no action needed unless you need that: an admin can create a token with both roles",
   );
 }
 

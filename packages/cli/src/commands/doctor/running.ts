@@ -35,7 +35,7 @@ async function checkParts({ pid, mode, addresses }: RunningUp): Promise<readonly
   for (const part of ["nats", "postgres"] as const) {
     const name = part === "nats" ? "NATS" : "Postgres";
     const address = addresses[part];
-    if (address === undefined) found.push(ok(name, "is your own server, as the settings say"));
+    if (address === undefined) found.push(ok(name, "is your own server (from the settings)"));
     else if (await connectTo(address)) found.push(ok(name, `listens at ${address}`));
     else found.push(fail(name, `does not answer at ${address}`, "check its log in the data folder, and restart"));
   }

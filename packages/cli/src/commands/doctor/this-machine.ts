@@ -40,7 +40,7 @@ export async function checkDataFolder(folder: string): Promise<readonly Finding[
 export function diskFinding(free: number): Finding {
   const text = `${bytesText(free)} free`;
   if (free < leastFreeBytes.fail) return fail("disk", text, "free some space: nothing is recorded on a full disk");
-  if (free < leastFreeBytes.warn) return warn("disk", text, "free some space soon, or keep less (retention.text)");
+  if (free < leastFreeBytes.warn) return warn("disk", text, "free some space soon, or shorten retention.text");
   return ok("disk", text);
 }
 

@@ -26,8 +26,8 @@ export async function showErasure(
   const { source = "", state = "removing", events = 0, removed = 0, exports } = last ?? {};
   if (state !== "done") {
     const far = last === undefined ? "" : ` (${removed} of ${events} events are removed, and none can be read)`;
-    const goesOn = `the server goes on to erase session ${session}${far}: the same command shows how far it is.`;
-    throw new CommandError(signal.aborted ? `stopped watching; ${goesOn}` : `nothing more is heard; ${goesOn}`);
+    const goesOn = `the server continues to erase session ${session}${far}: the same command shows the progress.`;
+    throw new CommandError(signal.aborted ? `stopped watching; ${goesOn}` : `the connection was lost; ${goesOn}`);
   }
   if (json) {
     printJson({ source, session, events, ...(exports && { exports }) });
@@ -35,6 +35,6 @@ export async function showErasure(
   }
   print(`erased session ${session} of ${shortSource(source)}: ${events} events`);
   for (const { time, who, kind } of exports ?? []) {
-    print(`exported before, and not erased there: ${time} by ${kind} ${who}`);
+    print(`an earlier export still contains it: ${time} by ${kind} ${who}`);
   }
 }

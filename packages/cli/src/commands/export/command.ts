@@ -11,10 +11,10 @@ in the recording. A session that still runs is exported up to now.`)
     .argument("[session...]", "sessions of one source (see `tapedeck sessions`); default: the newest one")
     .addOption(urlOption())
     .addOption(sourceOption())
-    .addOption(sinceOption("the source's sessions that began at or after this time"))
-    .addOption(untilOption("and before this time"))
+    .addOption(sinceOption("only sessions that began at or after this time"))
+    .addOption(untilOption("only sessions that began before this time"))
     .option("-o, --output <file>", "file to write; compressed if its name ends in .gz (default: standard output)")
-    .option("--html", "write one session as a page, which a browser shows without a Tapedeck server: for bug reports")
+    .option("--html", "write one session as a page that a browser shows without a Tapedeck server, for bug reports")
     .addHelpText(
       "after",
       `

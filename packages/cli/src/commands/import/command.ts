@@ -6,7 +6,7 @@ export const importCommand = () =>
   new Command("import")
     .summary("import session files or event logs of Skaffold")
     .description(`Imports sessions from files that \`tapedeck export\` wrote, exactly as they were recorded, under their original names \
-or those given here. A file that is truncated or was modified is refused as a whole.
+or under the names set here. A file that is truncated or was modified is refused as a whole.
 
 Also imports what \`skaffold --event-log-file\` of any version wrote, or a saved stream of its HTTP API. The v2 file \
 beside it (FILE.v2) is read too.

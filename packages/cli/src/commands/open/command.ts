@@ -6,8 +6,8 @@ export const openCommand = () =>
   new Command("open")
     .summary("open the page in a browser")
     .description(
-      `Opens the page of the Tapedeck server in a browser: what happens now, with the state of the source beside it. Prints the \
-address, also where there is no browser.`,
+      `Opens the page of the Tapedeck server in a browser: the current activity, with the source's state beside it. \
+Also prints the address.`,
     )
     .addOption(sourceOption())
     .addOption(urlOption())

@@ -31,7 +31,7 @@ async function requireServer(api: ApiClient): Promise<void> {
 async function requireSource(source: string, api: ApiClient): Promise<void> {
   const { items } = await api.get<Page<object>>("/api/v1/sources", { source, limit: 1 });
   if (items.length === 0)
-    throw new CommandError(`nothing has been recorded of ${source}: \`tapedeck status\` lists all.`);
+    throw new CommandError(`nothing has been recorded for ${source}: \`tapedeck status\` lists all.`);
 }
 
 export function pageAddress(base: string, source: string | undefined): string {

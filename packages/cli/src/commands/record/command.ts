@@ -48,7 +48,7 @@ for the next \`tapedeck record\` of the same source, or for \`tapedeck record --
     )
     .option(
       "--waiting [address]",
-      "deliver what `run` and `record` have kept for that server (or for that address), and exit",
+      "deliver the undelivered recordings of `run` and `record` for that server (or address), and exit",
     )
     .addHelpText(
       "after",

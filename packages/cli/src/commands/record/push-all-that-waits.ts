@@ -24,7 +24,7 @@ export async function pushAllThatWaits({ home, target, from, signal, printLine }
   const isMeant = ({ to }: OrphanedSpill) => to === name || to === from;
   await takeLeftEventLogs(home, signal);
   const before = (await orphanedSpills(home)).filter(isMeant);
-  if (before.length === 0) printLine(`nothing is waiting for ${name}`);
+  if (before.length === 0) printLine(`there are no undelivered recordings for ${name}`);
   await pushWaiting({
     home,
     target,

@@ -28,12 +28,18 @@ test.concurrent("`record --waiting` takes what waits, for the same address or fo
   await using elsewhere = await startRecorder();
   await using one = cli(["record", "--waiting", "--url", elsewhere.url]);
   expect(await one.ended).toBe(0);
-  expect(lines(one)).toEqual([`nothing is waiting for ${elsewhere.address}`, `1 more waits for ${address}`]);
+  expect(lines(one)).toEqual([
+    `there are no undelivered recordings for ${elsewhere.address}`,
+    `1 more waits for ${address}`,
+  ]);
 
   expect(await run("bob").ended).toBe(0);
   await using nothing = cli(["record", "--waiting", "--url", elsewhere.url]);
   expect(await nothing.ended).toBe(0);
-  expect(lines(nothing)).toEqual([`nothing is waiting for ${elsewhere.address}`, `2 more wait for ${address}`]);
+  expect(lines(nothing)).toEqual([
+    `there are no undelivered recordings for ${elsewhere.address}`,
+    `2 more wait for ${address}`,
+  ]);
   expect(elsewhere.hellos).toEqual([]);
 
   await using refusing = await startRecorder({ port, refusal: { code: 7, details: "no such role" } });

@@ -27,7 +27,7 @@ export async function replay(session: string | undefined, options: ReplayOptions
   print(`  gRPC ${served.grpc}\n  HTTP http://${served.http}`);
   await play(tape, { speed, longestMs: longestPause ?? Number.POSITIVE_INFINITY }, stop.signal);
   if (stop.signal.aborted || exit) return;
-  print("the session has been played to its end, and is served until Ctrl-C");
+  print("the replay has reached the end of the session, which is served until Ctrl-C");
   // A listening server keeps this process alive.
   await new Promise<void>((resolve) => stop.signal.addEventListener("abort", () => resolve()));
 }

@@ -23,7 +23,7 @@ export type Tape = {
 /** @throws RangeError without any event */
 export function tapeOf(events: readonly Event[]): Tape {
   const [first] = events;
-  if (first === undefined) throw new RangeError("there is nothing to play");
+  if (first === undefined) throw new RangeError("the session has no events to replay");
   const source = first.source as SourceName;
   const times = upstreamTimes(events);
   const recorded = events.map(

@@ -94,7 +94,7 @@ it("a log and its tokens come back to a NATS of the user's: nothing is replaced 
   expect(names.sort()).toEqual(["kept", "lost"]);
 });
 
-const notAudited = /^tapedeck: this is not in the audit log: .*message size exceeds/m;
+const notAudited = /^tapedeck: this action is missing from the audit log: .*message size exceeds/m;
 
 it("a restore that can't be in the audit log says so, and is done whole", async () => {
   await using there = await place();

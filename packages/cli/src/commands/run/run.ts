@@ -149,6 +149,6 @@ async function finish(recording: CommandRecording, url: string | undefined, abor
   try {
     warnOfLeft(await recording.finish(abort), url);
   } catch (error) {
-    warn(`what was not recorded yet is lost: ${sentenceOf(error)}`);
+    warn(`unrecorded data is lost: ${sentenceOf(error)}`);
   }
 }

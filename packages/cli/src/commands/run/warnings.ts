@@ -28,5 +28,5 @@ function whoTakes({ folder, to }: Left, url: string | undefined): string {
   const home = dirname(folder);
   const inHome = home === spillHome(process.env) ? "" : `TAPEDECK_SPILL=${home} `;
   if (/^(127\.|localhost:|\[::1\]:)/.test(to)) return `\`${inHome}${commandToStart("--no-demo")}\``;
-  return `\`tapedeck run\` to there, or \`${inHome}tapedeck record --waiting${url === undefined ? "" : ` --url ${url}`}\``;
+  return `\`tapedeck run\` to that server, or \`${inHome}tapedeck record --waiting${url === undefined ? "" : ` --url ${url}`}\``;
 }

@@ -13,8 +13,8 @@ import type { SessionsOptions } from "./run.ts";
 export const sessionsCommand = () =>
   new Command("sessions")
     .summary("list the recorded sessions, newest first")
-    .description(`Lists the recorded sessions, newest first: what Tapedeck began to record last, so that an import stands at the \
-top. A session is one lifetime of a Skaffold process or a Vagrant server, or one \
+    .description(`Lists the recorded sessions, newest first, in the order in which Tapedeck recorded them: a new import is at the top. \
+A session is one lifetime of a Skaffold process or a Vagrant server, or one \
 data directory of rkt.`)
     .addOption(sourceOption())
     .option("--label <name=value>", "only sessions with this label; repeatable", collectLabel)

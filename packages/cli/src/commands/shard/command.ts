@@ -14,8 +14,8 @@ const listCommand = () =>
 const moveCommand = () =>
   new Command("move")
     .summary("move a workspace to another shard")
-    .description(`Moves a workspace to another shard while it is written to: copies its messages, has those who write wait for the last \
-of them, switches, and removes the workspace from the shard that it leaves. Run it again to continue a move that was broken off. Needs a \
+    .description(`Moves a workspace to another shard while it is written to: copies its messages, pauses its writers while it copies \
+the last of them, switches, and removes the workspace from the old shard. Run it again to continue an interrupted move. Needs a \
 token created with --all-workspaces.`)
     .argument("<workspace>", "the workspace")
     .requiredOption("--to <shard>", "the name of the shard: see `tapedeck shard list`")

@@ -7,7 +7,7 @@ import { startCli } from "../../testing/cli.ts";
 
 const progress = (step: string) => `${JSON.stringify({ type: "progress", step, all: 1, done: 0 })}\n`;
 const error = `${JSON.stringify({ type: "error", error: { message: "NATS is away" } })}\n`;
-const closed = "nothing is recorded in team-a before it is in two: the gateways try that again by themselves";
+const closed = "nothing is recorded in team-a until it is in two: the gateways retry by themselves";
 
 /** Moves at a gateway that answers this, and then breaks off, or waits for Ctrl-C. */
 async function moved(lines: string, how: "breaks off" | "is stopped" = "breaks off") {
@@ -39,7 +39,7 @@ it.each([
 
 it("a move that is stopped while writers wait says that it goes on", async () => {
   const { stdout, stderr } = await moved(progress("fencing"), "is stopped");
-  expect(stderr).toContain("the gateway goes on until team-a is in two: nothing is recorded in it before");
+  expect(stderr).toContain("the gateway continues until team-a is in two: nothing is recorded in it until then");
   expect(stdout).toBe("stopped: the gateway finishes the move\n");
 });
 

@@ -54,8 +54,8 @@ export async function moveWorkspace(
     if (waitedSince !== undefined && !isSwitched) {
       printError(
         stop.signal.aborted
-          ? `the gateway goes on until ${workspace} is in ${to}: nothing is recorded in it before`
-          : `nothing is recorded in ${workspace} before it is in ${to}: the gateways try that again by themselves`,
+          ? `the gateway continues until ${workspace} is in ${to}: nothing is recorded in it until then`
+          : `nothing is recorded in ${workspace} until it is in ${to}: the gateways retry by themselves`,
       );
     }
   }

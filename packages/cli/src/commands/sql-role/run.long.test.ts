@@ -39,7 +39,7 @@ it("a login that is made reads its workspace, is written once, listed without it
   expect((await sqlRole(["list"])).out).toBe("There are no workspace logins.\n");
   const made = await sqlRole(["create", "--workspace", "Acme"]);
   expect(made).toMatchObject({ code: 0, err: expect.stringContaining("reads workspace acme") });
-  expect(made.err).toContain("Nothing was recorded in workspace acme yet.\n");
+  expect(made.err).toContain("Nothing has been recorded in workspace acme yet.\n");
   const address = new URL(made.out.trim());
   const { username: login } = address;
   {
@@ -83,7 +83,7 @@ it.each([
 ])("a login is made where %s, and it is said that the audit log lacks it", async (_what, more, reason) => {
   const made = await sqlRole(["create", "--workspace", "acme", "--quiet"], more);
   expect(made).toMatchObject({ code: 0, out: expect.stringMatching(/^postgres/) });
-  expect(made.err).toMatch(/^tapedeck: this is not in the audit log: /);
+  expect(made.err).toMatch(/^tapedeck: this action is missing from the audit log: /);
   expect(made.err).toMatch(reason);
   expect(await sqlRole(["drop", new URL(made.out).username])).toMatchObject({ code: 0, err: "" });
 });
@@ -91,7 +91,10 @@ it.each([
 it("a login is made also before there are tables, and for what is recorded without a remark", async () => {
   await using empty = await freshDatabase();
   const early = await sqlRole(["create", "--workspace", "acme"], { TAPEDECK_POSTGRES_URL: empty.url });
-  expect(early).toMatchObject({ code: 0, err: expect.stringContaining("Nothing was recorded in workspace acme yet.") });
+  expect(early).toMatchObject({
+    code: 0,
+    err: expect.stringContaining("Nothing has been recorded in workspace acme yet."),
+  });
   await using database = openDatabase({ url: empty.url, connections: 1 });
   await migrate(database);
   const source = {
@@ -167,7 +170,7 @@ it("a setting that a database user may not make for a login is named", async () 
   expect(made.err.split("\n")).toEqual([
     `${login} reads workspace acme, for psql or any other client of Postgres`,
     "The password is shown only once.",
-    "Nothing was recorded in workspace acme yet.",
+    "Nothing has been recorded in workspace acme yet.",
     "This database user is not allowed to set these for it: temp_file_limit.",
     "",
   ]);

@@ -39,7 +39,7 @@ export async function createSqlRole(options: CreateSqlRoleOptions): Promise<void
   printError(`${made.login} reads workspace ${made.workspace}, for psql or any other client of Postgres`);
   printError("The password is shown only once.");
   if (!(await isRecorded(here.database, made.workspace)))
-    printError(`Nothing was recorded in workspace ${made.workspace} yet.`);
+    printError(`Nothing has been recorded in workspace ${made.workspace} yet.`);
   if (leftOut.length > 0) printError(`This database user is not allowed to set these for it: ${leftOut.join(", ")}.`);
 }
 

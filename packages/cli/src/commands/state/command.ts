@@ -5,8 +5,8 @@ import type { StateOptions } from "./run.ts";
 
 export const stateCommand = () =>
   new Command("state")
-    .summary("show the state of a source, now or at any recorded moment")
-    .description(`Shows the state of a source, now or at any recorded moment.`)
+    .summary("show the state of a source, now or at any recorded time")
+    .description(`Shows the state of a source, now or at any recorded time.`)
     .addOption(sourceOption())
     .option("--session <ulid>", "show this session (default: the newest)")
     .option(

@@ -68,13 +68,13 @@ async function stateText(answer: StateAnswer, session: string | undefined, api: 
 
 /** What follows is what was known then. */
 export function silentSinceText(since: string, now = Date.now()): string {
-  return `not heard since ${since.replace(/\.\d+/, "")} (${agoText(since, now)})`;
+  return `last seen ${since.replace(/\.\d+/, "")} (${agoText(since, now)})`;
 }
 
 /** When each collection of a polled source was heard last; empty for another source. */
 export function lastSeenText(heardAt: Readonly<Record<string, string>>, now = Date.now()): string {
   const parts = Object.entries(heardAt).map(([name, at]) => `${name} ${agoText(at, now)}`);
-  return parts.length === 0 ? "" : `heard: ${parts.join(", ")}`;
+  return parts.length === 0 ? "" : `last seen: ${parts.join(", ")}`;
 }
 
 /** rkt does not report when a pod ended; the record has the time at which it was observed. */

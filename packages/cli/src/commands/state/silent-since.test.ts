@@ -4,7 +4,7 @@ import { silentSinceText } from "./run.ts";
 
 it("says since when a source is not heard", () => {
   const text = silentSinceText("2026-11-22T10:03:07.123456789Z", Date.parse("2026-11-22T10:08:10Z"));
-  expect(text).toBe("not heard since 2026-11-22T10:03:07Z (5 min ago)");
+  expect(text).toBe("last seen 2026-11-22T10:03:07Z (5 min ago)");
 });
 
 it.each([

@@ -86,7 +86,7 @@ export function clockWarnings({ source, clockOffsetMs }: Pick<Source, "source" |
   const ms = Number(clockOffsetMs);
   const off = durationText(Math.abs(ms));
   const how = ms > 0 ? `${off} ahead of the log's` : `${off} behind the log's, or its events were recorded late`;
-  return [`the clock of ${shortSource(source)} is ${how}: times and durations mislead`];
+  return [`the clock of ${shortSource(source)} is ${how}: times and durations are unreliable`];
 }
 
 function printHealthReport({ problems, warnings }: Pick<Health, "problems" | "warnings">): void {
@@ -111,7 +111,7 @@ export function statusCells({
         .join(", "),
     ];
   }
-  const since = notHeardSince === null ? "" : `, last heard ${agoText(notHeardSince)}`;
+  const since = notHeardSince === null ? "" : `, last seen ${agoText(notHeardSince)}`;
   return [`${coloured(statusColour(status), status)}${since}`, address || "-"];
 }
 

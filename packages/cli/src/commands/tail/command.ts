@@ -6,7 +6,7 @@ export const tailCommand = () =>
   new Command("tail")
     .summary("show events as they happen")
     .description(`Shows events as they happen, one per line, and reconnects by itself. Printed text, and events that another channel \
-reports too, are left out unless --all or --kind asks for them.`)
+reports too, are omitted unless --all or --kind includes them.`)
     .option("-s, --source <source>", "only these sources (developer/project); repeatable", collectList)
     .option("--developer <name>", "only these developers", collectList)
     .option("--project <name>", "only these projects", collectList)

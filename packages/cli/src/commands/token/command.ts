@@ -33,7 +33,7 @@ it from TAPEDECK_TOKEN; others send "authorization: Bearer <token>".`)
       "for admins: also allow backup and rebuild, which concern all workspaces; not with --url",
     )
     .option("--developer <name>", "developer whose work it records")
-    .option("--machine", "a program holds it: it is listed and recorded as a machine's")
+    .option("--machine", "for a program: it is listed and recorded as a machine's")
     .option("--renewable", "its holder may renew it (see `tapedeck token renew`)")
     .option("--expires <duration>", "how long it is valid", "90d")
     .option("-q, --quiet", "print only the token")

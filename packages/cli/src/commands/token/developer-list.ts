@@ -31,7 +31,7 @@ export function developersIn(list: string): readonly ListedDeveloper[] {
       const [developer = "", ...words] = line.split(/\s+/);
       if (!isNamePart(developer)) {
         errors.push(`line ${number}: "${developer}" is not ${nameForm}; write ${namePart(developer)}`);
-      } else if (seen.has(developer)) errors.push(`line ${number}: "${developer}" is there twice`);
+      } else if (seen.has(developer)) errors.push(`line ${number}: "${developer}" is listed twice`);
       seen.add(developer);
       const name = words.length === 0 ? developer : words.join(" ");
       const reason = tokenNameError(name);

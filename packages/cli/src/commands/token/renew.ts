@@ -23,7 +23,7 @@ export async function renewToken({ url, json = false }: RenewTokenOptions): Prom
   if (isOfLogin) replaceIn(context, token, made.token);
   if (json) printJson(made);
   else if (!isOfLogin) print(made.token);
-  const where = isOfLogin ? `; context ${context} has it now` : "";
+  const where = isOfLogin ? `; it is saved in context ${context}` : "";
   const until = new Date(made.expiresAt).toLocaleDateString("sv-SE");
   printError(`${made.name} is renewed until ${until}${where}. The old token is valid for another hour.`);
 }

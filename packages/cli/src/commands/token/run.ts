@@ -32,10 +32,10 @@ export type RevokeTokenOptions = TokensAt & { readonly json?: boolean };
 export async function createToken(options: CreateTokenOptions): Promise<void> {
   const { name, from, developer, allWorkspaces = false } = options;
   if ((name === undefined) === (from === undefined)) {
-    throw new CommandError("give --name for one token, or --from with a list for one token for each developer.");
+    throw new CommandError("use --name for one token, or --from with a list for one token per developer.");
   }
   if (from !== undefined && (developer !== undefined || allWorkspaces)) {
-    throw new CommandError("--from says whose the tokens are: omit --developer and --all-workspaces.");
+    throw new CommandError("the list of --from names the developers: omit --developer and --all-workspaces.");
   }
   if (allWorkspaces && areElsewhere(options)) {
     throw new CommandError(

@@ -75,7 +75,7 @@ it("a token that can't be in the audit log is made and written, and revoked, wit
   const connection = stack.adopt(await connectNats("test", { url: nats.url }, silentLogger), (nc) => nc.close());
   await refuseAudit(connection);
   const there = { TAPEDECK_NATS_URL: nats.url, TAPEDECK_AUTH: "tokens" };
-  const remark = expect.stringMatching(/^tapedeck: this is not in the audit log: .*message size exceeds/m);
+  const remark = expect.stringMatching(/^tapedeck: this action is missing from the audit log: .*message size exceeds/m);
   const made = await token(["create", "--name", "ops", "--role", "viewer", "--json"], there);
   expect(made).toMatchObject({ code: 0, err: remark });
   const { id, token: text } = JSON.parse(made.out) as TokenRecord & { token: string };

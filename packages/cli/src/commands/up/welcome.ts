@@ -103,7 +103,7 @@ function toTry(options: Welcome): string[] {
     ...findingIt(options),
     ...lettingIn(options),
     command(`${program.here} open`, "the page, in a browser"),
-    command(`${program.here} tail`, "what happens, as it happens"),
+    command(`${program.here} tail`, "events as they happen"),
     ...states,
     ...moreToTry(options),
   ];

@@ -91,7 +91,7 @@ test("into a pipe a source is a line when it is another than before", () => {
   expect(changes()).toEqual([
     "alice/shop  running  build web",
     "bob/shop  failed  deploy: kubectl apply: exit status 1",
-    expect.stringMatching(/^erin\/api {2}unknown {2}not heard since/),
+    expect.stringMatching(/^erin\/api {2}unknown {2}last seen/),
   ]);
   expect(changes()).toEqual([]);
 });

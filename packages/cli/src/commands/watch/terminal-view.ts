@@ -107,5 +107,5 @@ export class TerminalView implements LanesView {
 }
 
 function lostText(ms: number): string {
-  return `no connection (${ageText(ms)}); what follows is what was known then`;
+  return `no connection (${ageText(ms)}); showing the last known state`;
 }

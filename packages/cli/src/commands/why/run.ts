@@ -19,6 +19,6 @@ export async function why(loop: string | undefined, { url, json, source }: WhyOp
   // Without a failed one, it is the newest.
   const isGood = outcome !== "failed" && failure === null;
   print(
-    isGood && loop === undefined ? `Nothing recorded of ${spokenSource(full)} has failed.` : comparisonText(comparison),
+    isGood && loop === undefined ? `No failures are recorded for ${spokenSource(full)}.` : comparisonText(comparison),
   );
 }

@@ -53,7 +53,7 @@ export function readEventLogLine(text: string): ImportedFrame | string {
   try {
     json = JSON.parse(text) as JsonValue;
   } catch {
-    return text.startsWith("{") ? "not JSON, or cut off" : "not JSON";
+    return text.startsWith("{") ? "not JSON, or truncated" : "not JSON";
   }
   if (!isJsonObject(json)) return "not a message of Skaffold's event log";
   if (isJsonObject(json.error))

@@ -57,7 +57,7 @@ export async function* fileLines(
     }
   } catch (error) {
     if (!isOfZlib(error)) throw error;
-    throw new FileLineError(file, number + 1, "the compressed file is broken or cut off here");
+    throw new FileLineError(file, number + 1, "the compressed file is damaged or truncated here");
   } finally {
     raw.destroy();
   }

@@ -68,7 +68,7 @@ describe("readEventLog", () => {
     expect(frames).toHaveLength(2);
     expect(problems.map(({ file, line, problem }) => `${file}:${line} ${problem}`)).toEqual([
       "events:3 not JSON",
-      "events:4 not JSON, or cut off",
+      "events:4 not JSON, or truncated",
       "events:5 not a message of Skaffold's event log",
       "events:6 not a message of Skaffold's event log",
       "events:7 not a message of Skaffold's event log",

@@ -24,13 +24,13 @@ export async function exportPage(
   bounds: SessionBounds = defaultBounds,
 ): Promise<void> {
   const { url, output } = options;
-  if (output?.endsWith(".gz")) throw new CommandError("a browser opens no .gz: give a name that ends in .html.");
+  if (output?.endsWith(".gz"))
+    throw new CommandError("browsers don't open .gz files: choose a name that ends in .html.");
   using from = exportFrom(grpcTarget(url));
   const { source, sessions: found, position } = await from.find(sessions, options.source, options);
   const [only, ...others] = found;
   if (only === undefined) throw new CommandError("there is no such session: see `tapedeck sessions`.");
-  if (others.length > 0)
-    throw new CommandError(`a page shows one session, and these are ${found.length}: name one of them.`);
+  if (others.length > 0) throw new CommandError(`a page shows one session, and ${found.length} match: choose one.`);
   const api = apiAt(url);
   const template = await templateOf(api);
   const { base, token } = api;
@@ -52,9 +52,9 @@ export async function exportPage(
 async function templateOf(api: ApiClient): Promise<string> {
   const template = await api.text("/session-file.html");
   if (template === undefined || template.split(dataMark).length !== 2)
-    throw new CommandError(`${api.base} has no page for files: its page was not built (\`npm start\` builds it).`);
+    throw new CommandError(`${api.base} can't write pages: its own page was not built (\`npm start\` builds it).`);
   if (!template.includes(`name="tapedeck-session-data" content="${dataVersion}"`))
-    throw new CommandError(`the page of ${api.base} and this tapedeck are of different versions.`);
+    throw new CommandError(`the page of ${api.base} and this tapedeck have different versions.`);
   return template;
 }
 
@@ -69,6 +69,6 @@ function resultLine({ session, events, olderEvents }: SessionData, page: Buffer,
   const isRunning = session.endedAt === null && session.endReason === null;
   const what = `session ${session.session} of ${shortSource(session.source)}`;
   const which = olderEvents === 0 ? counted(events.length, "event") : `the newest ${counted(events.length, "event")}`;
-  const lacking = olderEvents === 0 ? "" : ` (${olderEvents} older ones left out)`;
+  const lacking = olderEvents === 0 ? "" : ` (${olderEvents} older ones omitted)`;
   return `${file}: ${what}, ${which}${lacking}, ${bytesText(page.length)}${isRunning ? "; still running" : ""}`;
 }

@@ -23,7 +23,7 @@ export const source = z
     address: text("Address of the upstream, as it was dialled last.", "127.0.0.1:50051"),
     gaps: count("How often events may be missing."),
     notHeardSince: time(
-      "When its upstream was last heard of, for a lost source or where a list is late; otherwise null.",
+      "When its upstream was last seen, for a lost source or where a list is late; otherwise null.",
     ).nullable(),
     heardAt,
     clockOffsetMs: z

@@ -9,7 +9,7 @@ export const state = z
     session: sessionId.nullable().describe("Null when the source has none (at that moment)."),
     sessionEnded: z.boolean(),
     notHeardSince: time(
-      "When its upstream was last heard of, for a lost source or where a list is late; otherwise null.",
+      "When its upstream was last seen, for a lost source or where a list is late; otherwise null.",
     ).nullable(),
     heardAt,
     position: position.describe("The position that the state reflects: the events after it follow the state."),

@@ -48,7 +48,7 @@ export const answerHeaders = {
   "tapedeck-position": "The position that the answer reflects, or after which the stream starts.",
   "tapedeck-session": "The session whose state it is.",
   "tapedeck-session-ended": "`true` when that session has ended.",
-  "tapedeck-not-heard-since": "For a lost source, or where a list is late: when its upstream was last heard of.",
+  "tapedeck-not-heard-since": "For a lost source, or where a list is late: when its upstream was last seen.",
   "tapedeck-heard-at": "For a polled source: when each of its collections was heard last, as `name=time, name=time`.",
   link: 'For CloudEvents: the address of the next page, if there is one, with `rel="next"` (RFC 8288).',
 } as const satisfies Record<(typeof headNames)[number] | "link", string>;
