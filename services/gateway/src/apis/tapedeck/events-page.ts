@@ -6,7 +6,7 @@ import { justBefore, laterOf, messagesBetween, type Offset } from "@tapedeck/sha
 import type { TimedSemaphore } from "../../limits/semaphore.ts";
 import type { Positions } from "../../positions.ts";
 import { FoundEvents } from "./find-events.ts";
-import type { Page } from "./list.ts";
+import type { Page } from "./lists.ts";
 import type { EventFinder, HistoryRange } from "./log-index/find-offsets.ts";
 
 export type EventsPageRequest = {

@@ -1,9 +1,4 @@
 import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
-import type {
-  ListOperationsResponse,
-  ListSessionsResponse,
-  ListSourcesResponse,
-} from "@tapedeck/proto/tapedeck/v1/lists";
 import type { ListRequest } from "@tapedeck/proto/tapedeck/v1/query";
 import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import { operationKinds } from "@tapedeck/shared/events/kinds";
@@ -16,23 +11,23 @@ export type ListParameters = {
   /** A result of `parseFilter`, as on streams, so that it means the same. */
   readonly filter: Omit<Filter, "kinds">;
   /** For operations; checked by `operationKind`. */
-  readonly kinds?: readonly string[];
+  readonly kinds?: readonly string[] | undefined;
   /** For sessions: all must match. */
-  readonly labels?: Readonly<Record<string, string>>;
+  readonly labels?: Readonly<Record<string, string>> | undefined;
   /** For operations: those of one runner or loop of the one session that is asked for. */
-  readonly runner?: number;
-  readonly loop?: number;
+  readonly runner?: number | undefined;
+  readonly loop?: number | undefined;
   /** Sessions and operations started in [from, to). */
-  readonly from?: Timestamp;
-  readonly to?: Timestamp;
+  readonly from?: Timestamp | undefined;
+  readonly to?: Timestamp | undefined;
   /** For operations: only the newest so many of each source; 0: all. */
-  readonly perSource?: number;
+  readonly perSource?: number | undefined;
   /** At most `largestPage`; 0: the default, which is 100. */
-  readonly limit?: number;
+  readonly limit?: number | undefined;
   /** The next page of an earlier answer. */
-  readonly page?: string;
+  readonly page?: string | undefined;
   /** Position or time of the moment that the list is read at. */
-  readonly at?: string;
+  readonly at?: string | undefined;
 };
 
 /** The fields of a filter that each list has. */
@@ -46,18 +41,23 @@ export const listFields = {
 export type ListName = keyof typeof listFields;
 
 /** Lists from query, newest first, as query answers them. Everything throws TapedeckError. */
-export type ListMessages = {
-  readonly sources: (context: ListContext, parameters: ListParameters) => Promise<ListSourcesResponse>;
-  readonly sessions: (context: ListContext, parameters: ListParameters) => Promise<ListSessionsResponse>;
-  readonly operations: (context: ListContext, parameters: ListParameters) => Promise<ListOperationsResponse>;
+export type Lists = {
+  readonly sources: List<"listSources">;
+  readonly sessions: List<"listSessions">;
+  readonly operations: List<"listOperations">;
 };
+
+type List<Method extends keyof Lister> = (
+  context: ListContext,
+  parameters: ListParameters,
+) => ReturnType<Lister[Method]>;
 
 /** `source`, `session` and `at` apply when the request has none of its own. */
 export type ListContext = Pick<CallContext, "workspace" | "source" | "session" | "at" | "minPosition">;
 
 export type Lister = Pick<QueryClient, "listSources" | "listSessions" | "listOperations">;
 
-export function listMessages(query: Lister): ListMessages {
+export function listsApi(query: Lister): Lists {
   return {
     sources: (context, parameters) => query.listSources(listRequest("sources", context, parameters)),
     sessions: (context, parameters) => query.listSessions(listRequest("sessions", context, parameters)),

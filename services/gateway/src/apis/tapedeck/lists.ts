@@ -1,68 +1,58 @@
 import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
 import type { Operation, Session, Source } from "@tapedeck/proto/tapedeck/v1/lists";
 import { timeToJson } from "@tapedeck/shared/events/time-text";
-import type { QueryClient } from "../../query-client.ts";
 import { timesJson } from "../state-head.ts";
 import type { AnswerOf } from "./answers.ts";
-import type { List, Page } from "./list.ts";
-import { type Lister, type ListParameters, listMessages } from "./list-request.ts";
+import type { ListContext, ListParameters, Lists } from "./list-request.ts";
 import { filterOf, type ParametersOf } from "./parameters.ts";
 import { between, labelsOf } from "./read-parameters.ts";
-import { type StatsApi, statsApi } from "./stats.ts";
 
-export type Lists = {
-  readonly sources: List<"sources", AnswerOf<"Source">>;
-  readonly sessions: List<"sessions", AnswerOf<"Session">>;
-  readonly operations: List<"operations", AnswerOf<"Operation">>;
-  readonly stats: StatsApi;
+/** A page of a list in the HTTP API: newest first. */
+export type Page<Item> = { readonly items: readonly Item[]; readonly nextPage?: string; readonly position: string };
+
+/** The parameters of all lists. */
+type Parameters = ParametersOf<"sources"> & ParametersOf<"sessions"> & ParametersOf<"operations">;
+
+export type ListsJson = {
+  readonly [Name in keyof Lists]: (context: ListContext, parameters: Parameters) => Promise<Page<object>>;
 };
 
-/** Lists of what query knows, as JSON. Everything throws TapedeckError. */
-export function listsApi(query: Lister & Pick<QueryClient, "buildStats" | "stats">): Lists {
-  const lists = listMessages(query);
+/** The lists as JSON. Everything throws TapedeckError. */
+export function listsJson(lists: Lists): ListsJson {
   return {
-    async sources(context, parameters) {
-      const { items, next_page, position } = await lists.sources(context, {
-        filter: filterOf(parameters),
-        ...paging(parameters),
-      });
-      return page(items.map(sourceJson), next_page, position);
-    },
-    async sessions(context, parameters) {
-      const { items, next_page, position } = await lists.sessions(context, {
-        filter: filterOf(parameters),
-        labels: labelsOf(parameters.label ?? []),
-        ...between(parameters),
-        ...paging(parameters),
-      });
-      return page(items.map(sessionJson), next_page, position);
-    },
-    async operations(context, { kind = [], runner, loop, ...parameters }) {
-      const { items, next_page, position } = await lists.operations(context, {
-        kinds: kind,
-        ...(runner !== undefined && { runner }),
-        ...(loop !== undefined && { loop }),
-        filter: filterOf(parameters),
-        ...(parameters.per_source !== undefined && { perSource: parameters.per_source }),
-        ...between(parameters),
-        ...paging(parameters),
-      });
-      return page(items.map(operationJson), next_page, position);
-    },
-    stats: statsApi(query),
+    sources: async (context, parameters) =>
+      pageJson(await lists.sources(context, listParameters(parameters)), sourceJson),
+    sessions: async (context, parameters) =>
+      pageJson(await lists.sessions(context, listParameters(parameters)), sessionJson),
+    operations: async (context, parameters) =>
+      pageJson(await lists.operations(context, listParameters(parameters)), operationJson),
   };
 }
 
-function paging({ limit, page, at }: ParametersOf<"sources">): Pick<ListParameters, "limit" | "page" | "at"> {
+function listParameters(given: Parameters): ListParameters {
+  const { kind: kinds, label, runner, loop, per_source: perSource, limit, page, at, ...others } = given;
   return {
-    ...(limit !== undefined && { limit }),
-    ...(page !== undefined && { page }),
-    ...(at !== undefined && { at: at.replace(" ", "+") }),
+    filter: filterOf(others),
+    ...between(others),
+    kinds,
+    labels: label && labelsOf(label),
+    runner,
+    loop,
+    perSource,
+    limit,
+    page,
+    at: at?.replace(" ", "+"),
   };
 }
 
-function page<Item>(items: readonly Item[], nextPage: string, position: string): Page<Item> {
-  return { items, ...(nextPage !== "" && { nextPage }), position };
+type ListMessage<Message> = {
+  readonly items: readonly Message[];
+  readonly next_page: string;
+  readonly position: string;
+};
+
+function pageJson<Message>({ items, next_page, position }: ListMessage<Message>, json: (item: Message) => object) {
+  return { items: items.map(json), ...(next_page !== "" && { nextPage: next_page }), position };
 }
 
 function sourceJson(source: Source): AnswerOf<"Source"> {

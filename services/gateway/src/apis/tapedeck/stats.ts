@@ -1,7 +1,7 @@
 import type { BuildStats, BuildStatsRequest } from "@tapedeck/proto/tapedeck/v1/query";
 import type { QueryClient } from "../../query-client.ts";
-import type { Page } from "./list.ts";
 import type { ListContext } from "./list-request.ts";
+import type { Page } from "./lists.ts";
 import { filterOf, type StatsParameters } from "./parameters.ts";
 import { between, labelsOf } from "./read-parameters.ts";
 import { type Figures, type StatsKind, type StatsName, statsKinds } from "./schemas/stats.ts";

@@ -9,13 +9,13 @@ import { refuseAt } from "../session-scope.ts";
 import type { AnswerOf } from "./answers.ts";
 import { type CompareApi, compareApi } from "./compare/compare.ts";
 import { type EventsPageRequest, eventsPage } from "./events-page.ts";
-import type { Page } from "./list.ts";
-import { type ListMessages, listMessages, placed } from "./list-request.ts";
-import { type Lists, listsApi } from "./lists.ts";
+import { type Lists, listsApi, placed } from "./list-request.ts";
+import type { Page } from "./lists.ts";
 import { indexedLog } from "./log-index/indexed-log.ts";
 import { type SubscriptionMessage, type SubscriptionMessages, stateMessage } from "./messages.ts";
 import { pace, type ReplaySpeed } from "./pace.ts";
 import { type LoadedState, type StateApiDeps, type StateReply, stateAnswer, stateReader } from "./state.ts";
+import { type StatsApi, statsApi } from "./stats.ts";
 import { type StatusDeps, statusOf } from "./status.ts";
 import { type Subscription, subscribe, subscribeInBatches } from "./subscribe.ts";
 
@@ -43,10 +43,8 @@ export type OpenSubscription = {
 
 /** Everything throws TapedeckError (docs/api.md#errors); streams may throw it later, too. */
 export type TapedeckApi = {
-  /** Lists as JSON, with parameters by name. */
   readonly lists: Lists;
-  /** Lists as messages. */
-  readonly listMessages: ListMessages;
+  readonly stats: StatsApi;
   readonly status: (caller: Pick<CallContext, "workspace" | "roles" | "everywhere">) => Promise<AnswerOf<"Status">>;
   readonly state: (context: CallContext) => Promise<StateReply>;
   /** State in the upstream's own messages. */
@@ -92,7 +90,7 @@ export function tapedeckApi({ query, log, positions, pages, largeAnswers, servic
 
   return {
     lists: listsApi(query),
-    listMessages: listMessages(query),
+    stats: statsApi(query),
     status: (caller) => statusOf({ query, log: log(), services }, caller),
     state: async (context) => stateAnswer(await readState(context)),
     stateMessages: readState,

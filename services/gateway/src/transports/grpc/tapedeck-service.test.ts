@@ -25,6 +25,7 @@ import { endPosition, eventPosition, seqIn } from "@tapedeck/shared/testing/posi
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type ListsJson, listsJson } from "../../apis/tapedeck/lists.ts";
 import { parameters, type RawParameters, readParameters } from "../../apis/tapedeck/parameters.ts";
 import { tapedeckApi } from "../../apis/tapedeck/tapedeck-api.ts";
 import { callerLimits } from "../../limits/limits.ts";
@@ -330,12 +331,8 @@ describe("lists", () => {
     return lists.at(-1);
   };
   const context = { workspace: "default" };
-  const overHttp = {
-    sources: (given: RawParameters) => api.lists.sources(context, readParameters(parameters.sources, given)),
-    sessions: (given: RawParameters) => api.lists.sessions(context, readParameters(parameters.sessions, given)),
-    operations: (given: RawParameters) => api.lists.operations(context, readParameters(parameters.operations, given)),
-  };
-  const http = (name: keyof typeof overHttp, given: RawParameters) => lastRequest(overHttp[name](given));
+  const http = (name: keyof ListsJson, given: RawParameters) =>
+    lastRequest(listsJson(api.lists)[name](context, readParameters(parameters[name], given)));
 
   it("ask query for what HTTP's ask for", async () => {
     expect(await lastRequest(ask(client.listSources, ListSourcesRequest.fromPartial({ filter, ...paged })))).toEqual(

@@ -31,7 +31,7 @@ type MethodCodec<Request, Response> = RequestCodec<Request> & {
 /** tapedeck.v1.Tapedeck over gRPC: what HTTP and WebSocket offer, in messages. */
 export function tapedeckServices(api: TapedeckApi, caller: GrpcCaller, options: ServiceOptions): GrpcServices {
   const handlers = new CallHandlers(caller, options);
-  const lists = api.listMessages;
+  const { lists } = api;
   return {
     definition: byteMethods(methods),
     handlers: {
@@ -48,17 +48,16 @@ export function tapedeckServices(api: TapedeckApi, caller: GrpcCaller, options: 
       ),
       listSessions: handlers.unary(
         answering(methods.listSessions, async (request, context) => {
-          const query = { ...requestsOf("sessions", request), ...timesOf(request), labels: request.labels };
-          return listAnswer(await lists.sessions(context, query));
+          const { from, to, labels } = request;
+          return listAnswer(await lists.sessions(context, { ...requestsOf("sessions", request), from, to, labels }));
         }),
       ),
       listOperations: handlers.unary(
         answering(methods.listOperations, async (request, context) => {
-          const { per_source, runner, loop } = request;
+          const { from, to, per_source, runner, loop } = request;
           if (per_source > largestPage)
             throw invalidArgument(`per_source ${per_source} is more than ${largestPage}`, "per_source");
-          const ofLoop = { ...(runner !== undefined && { runner }), ...(loop !== undefined && { loop }) };
-          const query = { ...requestsOf("operations", request), ...timesOf(request), perSource: per_source, ...ofLoop };
+          const query = { ...requestsOf("operations", request), from, to, perSource: per_source, runner, loop };
           return listAnswer(await lists.operations(context, query));
         }),
       ),
@@ -149,8 +148,4 @@ function requestsOf(
     page,
     ...(at !== "" && { at }),
   };
-}
-
-function timesOf({ from, to }: ListSessionsRequest | ListOperationsRequest): Pick<ListParameters, "from" | "to"> {
-  return { ...(from && { from }), ...(to && { to }) };
 }

@@ -9,7 +9,7 @@ import type { CallContext } from "../../../call-context.ts";
 import type { QueryClient } from "../../../query-client.ts";
 import { nameOf } from "../../resolve-source.ts";
 import type { EventsPageRequest } from "../events-page.ts";
-import type { Page } from "../list.ts";
+import type { Page } from "../lists.ts";
 import { type LoadedState, type StateItem, stateJson } from "../state.ts";
 import { errorLines } from "./error-lines.ts";
 import { tellingText } from "./reasons.ts";

@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
-import type { Page } from "../../../apis/tapedeck/list.ts";
+import type { Page } from "../../../apis/tapedeck/lists.ts";
 import { filterOf, type ParametersOf } from "../../../apis/tapedeck/parameters.ts";
 import type { TapedeckApi } from "../../../apis/tapedeck/tapedeck-api.ts";
 import { type AnswerHead, boundTo, type CallContext } from "../../../call-context.ts";

@@ -2,6 +2,7 @@ import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import type { FastifyInstance, FastifyReply } from "fastify";
 import type { z } from "zod";
 import { comparisonJson } from "../../../apis/tapedeck/compare/comparison-json.ts";
+import { type ListsJson, listsJson } from "../../../apis/tapedeck/lists.ts";
 import { type RawParameters, readParameters } from "../../../apis/tapedeck/parameters.ts";
 import { statsNames } from "../../../apis/tapedeck/schemas/stats.ts";
 import type { TapedeckApi } from "../../../apis/tapedeck/tapedeck-api.ts";
@@ -51,19 +52,14 @@ export function apiRoutes(app: FastifyInstance, api: TapedeckApi, caller: HttpCa
 /** The paged lists and statistics. */
 function listRoutes(app: FastifyInstance, deps: ApiRouteDeps): void {
   const { watch } = deps;
-  const { lists } = deps.api;
-  getRoute(app, deps, routes.sources, async ({ reply, context, parameters }) =>
-    sendPage(watch, reply, await lists.sources(context, parameters)),
-  );
-  getRoute(app, deps, routes.sessions, async ({ reply, context, parameters }) =>
-    sendPage(watch, reply, await lists.sessions(context, parameters)),
-  );
-  getRoute(app, deps, routes.operations, async ({ reply, context, parameters }) =>
-    sendPage(watch, reply, await lists.operations(context, parameters)),
-  );
+  const lists = listsJson(deps.api.lists);
+  for (const name of Object.keys(lists) as (keyof ListsJson)[])
+    getRoute(app, deps, routes[name], async ({ reply, context, parameters }) =>
+      sendPage(watch, reply, await lists[name](context, parameters)),
+    );
   for (const name of statsNames)
     getRoute(app, deps, statsRoute(name), async ({ reply, context, parameters }) =>
-      sendPage(watch, reply, await lists.stats(context, name, parameters)),
+      sendPage(watch, reply, await deps.api.stats(context, name, parameters)),
     );
 }
 
