@@ -133,7 +133,7 @@ describe("an endpoint whose source has not been recorded yet", () => {
   it("is reported by /readyz and doctor, in case its name is wrong", async () => {
     const { warnings } = JSON.parse((await http("/readyz")).body).details;
     const warning = (at: string, source: string) =>
-      expect.stringContaining(`the endpoint at ${at} serves ${source}, of which nothing has been recorded`);
+      expect.stringContaining(`the endpoint at ${at} serves ${source}, which has no recordings yet`);
     expect(warnings).toEqual([
       warning("127.0.0.1:0 and 127.0.0.1:0", "erin/shop"),
       warning("127.0.0.1:0", "frank/shop"),

@@ -136,7 +136,7 @@ describe("with several sources", () => {
   it.each([["zoe/shop"], ["alice/shop/rkt"], ["globex/carol/site/skaffold"], ["carol/site"]])(
     "%s is unknown, without a hint that it exists elsewhere",
     async (source) => {
-      const message = `no skaffold source "${source}" has been recorded: GET /api/v1/sources lists those that were`;
+      const message = `no skaffold source "${source}" has been recorded: GET /api/v1/sources lists the recorded ones`;
       expect(await ask({ "tapedeck-source": source })).toMatchObject({
         status: 404,
         reason: "unknown_source",

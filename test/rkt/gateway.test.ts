@@ -154,7 +154,7 @@ describe("requests that rkt itself refuses or answers with nothing", () => {
   it("events of a time range that ends before it begins", async () => {
     await expect(listened({ since_time: 200n, until_time: 100n })).rejects.toMatchObject({
       code: status.INVALID_ARGUMENT,
-      details: "filter.since_time 200 is after filter.until_time 100: nothing is between them",
+      details: "filter.since_time 200 is after filter.until_time 100: the range is empty",
     });
   });
 

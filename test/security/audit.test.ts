@@ -108,7 +108,7 @@ describe("the audit log", () => {
     await recorded({ action: "sign-in.accepted", who: expect.stringMatching(/^alice \(/), about: { way: "page" } });
     const stranger = new ProviderBrowser();
     await stranger.ask(await stranger.logIn(`${stack.origin}/api/v1/sign-in/provider`, "stranger", callback));
-    const reason = expect.stringContaining("stranger may do nothing here");
+    const reason = expect.stringContaining("stranger has no access here");
     await recorded({ ...refusal, about: { method: "page", reason } }, ofAll);
     const all = JSON.stringify(await entries(ofAll));
     for (const text of [jwt, secret]) for (const part of text.split(".")) expect(all).not.toContain(part);

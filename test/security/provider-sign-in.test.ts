@@ -155,7 +155,7 @@ describe("signing in on the page", () => {
       expect.not.stringContaining("=ey"),
     ]);
     // The provider is not called again.
-    expect(replayed.body).toContain("was answered before");
+    expect(replayed.body).toContain("has already been completed");
   });
 
   it("may begin at one gateway, end at another, and go on at both", async () => {
@@ -170,7 +170,7 @@ describe("signing in on the page", () => {
   it("says to a person without a role what is missing, and to one of two workspaces that these are two", async () => {
     for (const [login, words] of [
       ["stranger", "there is no claim &quot;groups&quot;"],
-      ["both", "roles in the workspaces acme and globex"],
+      ["both", "roles in several workspaces (acme and globex)"],
     ] as const) {
       const { browser, answer } = await loggedIn(login);
       const back = await browser.ask(answer);

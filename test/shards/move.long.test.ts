@@ -161,7 +161,7 @@ it.each([
     { workspace: "default", to: "two" },
     '"default" is the setting workspace, which stays in home',
   ],
-  ["when there is nothing of it", { workspace: "nobody", to: "two" }, 'there is nothing of the workspace "nobody"'],
+  ["when there is nothing of it", { workspace: "nobody", to: "two" }, 'the workspace "nobody" has no data'],
 ])("is not moved %s", async (_, target, message) => {
   const lines = await Array.fromAsync(move({ http: on.home.http, token: everywhere, ...target }));
   expect(lines).toMatchObject([{ type: "error", error: { code: "invalid_argument", message } }]);

@@ -56,7 +56,7 @@ export type Client = Disposable & {
     options?: SubscriptionOptions<Pattern>,
   ): AsyncIterable<Message<KindsLike<Pattern>>>;
   /**
-   * State of a source, now or at a past moment. `source`: "developer/project", "developer/project/upstream", or the
+   * State of a source, now or at a past time. `source`: "developer/project", "developer/project/upstream", or the
    * full name.
    * @throws TapedeckError when the gateway refuses the request, not_ready included; TypeError (of fetch) without an answer
    */

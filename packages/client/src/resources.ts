@@ -70,7 +70,7 @@ export type Source = {
    */
   readonly clockOffsetMs: string | null;
   /**
-   * Age of what is known, in milliseconds, as a string: of a polled or lost source since it was heard; of another one from
+   * Age of the known state, in milliseconds, as a string: of a polled or lost source since it was heard; of another one from
    * when the newest event happened until the log had it (output does not count). Null: unknown.
    */
   readonly lagMs: string | null;

@@ -115,7 +115,7 @@ export function headEntries(head: AnswerHead): [name: (typeof headNames)[number]
 export function boundTo(bound: string | undefined, context: CallContext): CallContext {
   if (bound === undefined) return context;
   if (context.source !== undefined && !isSame(context.source, bound, context.workspace)) {
-    const message = `this address serves ${bound} only: ask for another source at the gateway's own address`;
+    const message = `this address serves ${bound} only: request other sources at the gateway's own address`;
     throw invalidArgument(message, "source");
   }
   return { ...context, source: bound, isBound: true };

@@ -86,7 +86,7 @@ export function readConfig(sources: SettingsSources): GatewayConfig {
   const config = gatewaySettings(read);
   if (config.auth !== "none" && config.servicesKey === "") {
     read.addError(
-      "services.key: missing; without it everybody on this machine gets past auth: tokens, to query and ingest",
+      "services.key: missing; without it anyone on this machine can bypass auth: tokens and call query and ingest",
     );
   }
   read.assertValid();

@@ -69,7 +69,7 @@ it("warns at once of an endpoint whose source has not been recorded", async () =
   const { reported, lines } = launch({ TAPEDECK_NATS_URL: nats.url, TAPEDECK_ENDPOINTS: JSON.stringify(endpoints) });
   await reported;
   const found = () =>
-    lines.some(({ level, msg }) => level === 40 && msg.includes("serves alice/shpo, of which nothing"));
+    lines.some(({ level, msg }) => level === 40 && msg.includes("serves alice/shpo, which has no recordings"));
   await until(found, { message: "the warning" });
 });
 
@@ -121,7 +121,7 @@ it("ends with one sentence when another log takes the place of its own, and its 
   const last = gateway.lines.filter(({ level }) => level === 60);
   expect(last).toEqual([
     expect.objectContaining({
-      msg: expect.stringMatching(/^the log \S+ was replaced by another one; the gateway has to start again/),
+      msg: expect.stringMatching(/^the log \S+ was replaced by another one; restart the gateway to serve the new one/),
     }),
   ]);
 });

@@ -95,7 +95,7 @@ class BackgroundLogLink implements LogLink {
       logger: this.#logger,
       historyReaders: this.#historyReaders,
       signal: this.#closing.signal,
-      awayMessage: "the log is away; trying again until it is reached",
+      awayMessage: "the log is unavailable; retrying until it is back",
       maxDelayMs: 2_000,
       isFinal,
       prepare: async (opened) => opened,
@@ -135,7 +135,7 @@ function isRefusedUser(error: unknown): boolean {
 
 function sentence(error: unknown, url: string): Error {
   if (error instanceof LogReplacedError) {
-    return new Error(`${error.message}; the gateway has to start again to serve that one`, { cause: error });
+    return new Error(`${error.message}; restart the gateway to serve the new one`, { cause: error });
   }
   if (isRefusedUser(error)) {
     return new Error(`the nats-server at ${natsHosts(url)} refuses nats.user and nats.password: correct them`, {

@@ -98,7 +98,7 @@ class LogPositions implements Positions {
     const { firstOffset, lastOffset, mayBeBehind } = await log.bounds();
     if (position.offset > lastOffset) {
       if (mayBeBehind) {
-        throw new TapedeckError("not_ready", "the log can't be reached as far as that: try again in a moment", {
+        throw new TapedeckError("not_ready", "the log can't be read that far: try again in a moment", {
           field,
         });
       }

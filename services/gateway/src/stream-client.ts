@@ -138,7 +138,10 @@ class RelayedStream {
   async #wait(): Promise<void> {
     const leftMs = this.#upstreamSeenAt + relayedStreams.silentMs - performance.now();
     if (leftMs <= 0 || this.#nats.broken.aborted) {
-      throw new TapedeckError("upstream_away", `the way to ${this.#options.source} broke: open the stream again`);
+      throw new TapedeckError(
+        "upstream_away",
+        `the connection to ${this.#options.source} was lost: open the stream again`,
+      );
     }
     const over = new AbortController();
     await Promise.race([this.#changed.next(), delay(leftMs, over.signal)]);

@@ -26,7 +26,7 @@ export class UnrecordedEndpoints {
     await Promise.all([...this.#pending].map(([endpoint, subjects]) => this.#lookUp(endpoint, subjects)));
     return [...this.#pending.keys()].map(({ source, grpc, http }) => {
       const addresses = [grpc, http].flatMap((address) => address ?? []).join(" and ");
-      return `the endpoint at ${addresses} serves ${source}, of which nothing has been recorded: its clients wait for the first session, or the name is wrong`;
+      return `the endpoint at ${addresses} serves ${source}, which has no recordings yet: its clients wait for the first session, or the name is wrong`;
     });
   }
 

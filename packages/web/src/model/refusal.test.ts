@@ -4,7 +4,7 @@ import { refusalText } from "./refusal.ts";
 
 it.each([
   [
-    { code: "limit_exceeded", message: "more than 50 requests in a second: wait before asking again" },
+    { code: "limit_exceeded", message: "more than 50 requests in a second: wait before the next request" },
     3,
     "Tapedeck is asked too much right now. Try again in 3 seconds.",
   ],

@@ -58,7 +58,10 @@ async function refuseEnded(query: QueryClient, source: Source, { workspace, sess
   if (session === undefined) return;
   const named = await resolveSession(query, workspace, source, session);
   if (named?.ended !== true) return;
-  throw new TapedeckError("upstream_away", `session ${session} of ${source.source} has ended: nothing can be called`);
+  throw new TapedeckError(
+    "upstream_away",
+    `session ${session} of ${source.source} has ended: control calls are no longer possible`,
+  );
 }
 
 /** A control call as the client made it, and as it goes to the upstream. */

@@ -152,7 +152,7 @@ function unknownSource(source: string | undefined, upstream: string | undefined)
     "unknown_source",
     source === undefined
       ? `no ${what} has been recorded yet: ${howToStart(upstream)}`
-      : `no ${what} "${source}" has been recorded: GET /api/v1/sources lists those that were`,
+      : `no ${what} "${source}" has been recorded: GET /api/v1/sources lists the recorded ones`,
   );
 }
 

@@ -44,7 +44,7 @@ export async function sessionScope(
   context: CallContext,
   upstream: UpstreamName,
 ): Promise<SessionScope> {
-  refuseAt(context, "a stream has no `at`: use `after` to say where it starts");
+  refuseAt(context, "a stream has no `at`: use `after` to set where it starts");
   const source = await resolveSource(query, context, upstream);
   const session = await resolveSession(query, context.workspace, source, context.session);
   const only = context.session === undefined ? undefined : session;

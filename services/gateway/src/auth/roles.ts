@@ -21,7 +21,7 @@ export function requireRole(role: Role, caller: Pick<Caller, "roles" | "token">)
   if (caller.token === undefined) {
     throw new TapedeckError(
       "forbidden",
-      `this needs a token with the role ${role}: without one this address is to read`,
+      `this needs a token with the role ${role}: without one this address is read-only`,
     );
   }
   const has = [...(caller.roles ?? [])].join(", ");

@@ -114,7 +114,7 @@ export function tokenApi({ store, audit }: TokenApiDeps): TokenApi {
 function refuseRenewal(record: TokenRecord): void {
   if (record.renewable !== true) {
     const message =
-      "this token can't be renewed by its holder: an admin creates a new one, with --renewable if that shall change";
+      "this token can't be renewed by its holder: an admin creates a new one, with --renewable if that should change";
     throw new TapedeckError("forbidden", message);
   }
   const from = renewableFrom(record);

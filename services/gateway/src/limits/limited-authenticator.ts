@@ -16,7 +16,7 @@ export function limitedAuthenticator(authenticate: Authenticator, refusalsPerMin
       if (!(refusal instanceof TapedeckError) || refusal.code !== "unauthenticated") throw refusal;
       const now = await count(addressOf(credentials.peer));
       if (now.used <= refusalsPerMinute) throw refusal;
-      const message = `${refusal.message}; and there were more than ${refusalsPerMinute} such requests in a minute: wait before asking again`;
+      const message = `${refusal.message}; and there were more than ${refusalsPerMinute} such requests in a minute: wait before the next request`;
       throw new TapedeckError("limit_exceeded", message, {}, { retryAfter: inSeconds(now), cause: refusal });
     }
   };

@@ -178,7 +178,7 @@ describe("requests per second", () => {
     expect(refusal.headers.get("retry-after")).toBe("1");
     expect(await error(refusal)).toEqual({
       code: "limit_exceeded",
-      message: "more than 20 requests in a second: wait before asking again",
+      message: "more than 20 requests in a second: wait before the next request",
     });
   });
 

@@ -19,7 +19,7 @@ export function requestBudget({ max, ...holds }: PerCaller): RequestBudget {
   const { count } = rate(1);
   const keyOf = (caller: CountedCaller) => callerKey(caller, holds);
   const refusal = (now: Pick<Count, "leftMs">) => {
-    const message = `more than ${max} requests in a second: wait before asking again`;
+    const message = `more than ${max} requests in a second: wait before the next request`;
     return new TapedeckError("limit_exceeded", message, {}, { retryAfter: inSeconds(now) });
   };
   return {

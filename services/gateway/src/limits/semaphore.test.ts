@@ -35,7 +35,7 @@ describe("a semaphore", () => {
     const end = await semaphore.acquire(over.signal);
     await expect(semaphore.acquire(over.signal)).rejects.toMatchObject({
       ...refusal,
-      message: "1 answers are being made already, and it took too long to wait: try again",
+      message: "too many answers in progress (limit 1): try again",
     });
     end();
     end();

@@ -24,7 +24,7 @@ export function timedSemaphore({ atOnce, timeoutMs, what }: TimedSemaphoreOption
     async acquire(signal) {
       const release = await permits.acquire(AbortSignal.any([signal, timeoutSignal(timeoutMs)]));
       if (release === undefined) {
-        const message = `${atOnce} ${what} are being made already, and it took too long to wait: try again`;
+        const message = `too many ${what} in progress (limit ${atOnce}): try again`;
         throw new TapedeckError("limit_exceeded", message, {}, { retryAfter: 1 });
       }
       signal.addEventListener("abort", release, { once: true });

@@ -143,7 +143,7 @@ it("asks for the shard of a workspace that nobody has called without an entry fo
   const { map } = mapOf([shard("two")], { recorded: ["two"] });
   await expect(map.read("mistyped")).rejects.toMatchObject({
     code: "invalid_argument",
-    message: 'there is nothing of the workspace "mistyped"',
+    message: 'the workspace "mistyped" has no data',
   });
   expect(await map.read("recorded")).toBe("two");
   const entries = (await map.all()).map(([workspace]) => workspace);

@@ -183,7 +183,7 @@ export class ShardMap {
       if (known !== undefined) return known;
       const holder = await this.#holder(workspace);
       if (holder === undefined && which === "known") {
-        throw invalidArgument(`there is nothing of the workspace "${workspace}"`, "workspace");
+        throw invalidArgument(`the workspace "${workspace}" has no data`, "workspace");
       }
       const chosen = holder ?? this.#chosen(workspace);
       try {

@@ -47,7 +47,7 @@ export function shardedApis(
       rebuild: async (context) => rebuildInTurn(await home.maintain.rebuild(context), all.slice(1), context),
       async backUp() {
         throw invalidArgument(
-          "this Tapedeck has several shards, and a backup of one is none of all: back up each at its own NATS, see docs/operations.md",
+          "this Tapedeck has several shards: back up each shard at its own NATS, see docs/operations.md",
         );
       },
     },

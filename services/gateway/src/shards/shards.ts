@@ -78,7 +78,7 @@ export function serveShards(shards: Shards, { config, logger, auditLog, signal, 
     turns,
     closing: signal,
     failedAlone(workspace: string, err: unknown) {
-      const text = `the move of the workspace "${workspace}" broke off, and is tried again: maybe nothing is recorded in it until then`;
+      const text = `the move of the workspace "${workspace}" was interrupted, and is retried: recording in it may be paused until then`;
       logger.error({ err, workspace }, text);
     },
     audit(caller: Pick<Caller, "who" | "kind" | "token">, workspace: string, about: AuditEntry["about"]) {
@@ -88,7 +88,7 @@ export function serveShards(shards: Shards, { config, logger, auditLog, signal, 
       auditLog.record({ action, ...auditedCaller(caller), workspace, about });
     },
     continued: ({ workspace, ...move }: UnfinishedMove) =>
-      logger.info({ workspace, ...move }, "a move that had lost its gateway is at its end"),
+      logger.info({ workspace, ...move }, "a move whose gateway had stopped is finished"),
   };
   void continueMoves(moving);
   const api = severalShards({ ...moving, homeWorkspace: config.workspace });
@@ -128,10 +128,7 @@ export function failureOf([home, ...others]: Shards, logger: Logger): Promise<ne
     link.failed.catch((cause: Error) => {
       const message = `shard ${name}: ${cause.message}`;
       if (cause.cause instanceof LogReplacedError) throw new Error(message, { cause });
-      logger.error(
-        { err: cause },
-        `${message}. Its workspaces are served again when the gateway has been started again`,
-      );
+      logger.error({ err: cause }, `${message}. Restart the gateway to serve its workspaces again`);
       return new Promise<never>(() => {});
     }),
   );

@@ -6,6 +6,6 @@ export function assertEverywhere({ roles, everywhere }: Caller): void {
   if (roles === undefined || everywhere === true) return;
   throw new TapedeckError(
     "forbidden",
-    "this concerns all workspaces: it needs an admin's token for all of them, made on the server with `tapedeck token create --role admin --all-workspaces`",
+    "this concerns all workspaces: it needs an admin's token for all of them, created on the server with `tapedeck token create --role admin --all-workspaces`",
   );
 }

@@ -22,7 +22,7 @@ export type MaintainApi = {
    * have what was removed from the log since.
    */
   rebuild(context: CallContext, how?: { readonly fresh: boolean }): Promise<AsyncIterable<RebuildProgress>>;
-  /** The log of all workspaces up to a moment, and at the end the data that restores it, with the tokens. */
+  /** The log of all workspaces as of now, and at the end the data that restores it, with the tokens. */
   backUp(context: CallContext): Promise<AsyncIterable<BackupPart>>;
 };
 

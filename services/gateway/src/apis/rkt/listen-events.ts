@@ -16,7 +16,7 @@ const maxBytes = 1 << 20;
 /** @throws TapedeckError invalid_argument */
 export function assertEventFilter({ since_time, until_time }: EventFilter): void {
   if (since_time === 0n || until_time === 0n || since_time <= until_time) return;
-  const message = `filter.since_time ${since_time} is after filter.until_time ${until_time}: nothing is between them`;
+  const message = `filter.since_time ${since_time} is after filter.until_time ${until_time}: the range is empty`;
   throw invalidArgument(message, "filter.since_time");
 }
 

@@ -181,6 +181,6 @@ class PodLogReader {
 }
 
 function tooLarge(): TapedeckError {
-  const message = `so many lines are larger than ${maxBytes >> 20} MiB: ask for the last ones by \`lines\`, or by \`since_time\``;
+  const message = `these lines exceed ${maxBytes >> 20} MiB: request the last ones with \`lines\` or \`since_time\``;
   return new TapedeckError("limit_exceeded", message, { field: "lines" });
 }

@@ -21,7 +21,7 @@ const readiness = z.object({
   details: z
     .object({ warnings: z.array(z.string()) })
     .optional()
-    .describe("Problems that do not stop the service: damage to the log."),
+    .describe("Failures that do not stop the service: damage to the log."),
 });
 
 const page = (items: z.ZodType, next: string, reflects: string) =>
@@ -30,7 +30,7 @@ const page = (items: z.ZodType, next: string, reflects: string) =>
     nextPage: z.string().optional().describe(`${next} Absent on the last page.`),
     position: position.describe(reflects),
   });
-const nextPage = "Give it as `page` to get the next page.";
+const nextPage = "Pass it as `page` to get the next page.";
 const reflected = "The position that the answer reflects.";
 
 type StatsSchema = (typeof statsKinds)[keyof typeof statsKinds]["schema"];
@@ -72,7 +72,7 @@ export const answers = {
           lastDay: z
             .object({
               messages: count64("Messages of the last 24 hours"),
-              bytes: count64("Bytes of as many of the log"),
+              bytes: count64("Bytes of as many messages of the log"),
             })
             .describe("How it grows."),
         })
@@ -84,7 +84,7 @@ export const answers = {
             source: z.string(),
             items: count64("Items that are not in the log yet"),
             bytes: count64("Bytes that these take in memory and on disk"),
-            dropped: count64("Frames that there was no room for since its tap began"),
+            dropped: count64("Frames dropped for lack of room since its tap began"),
           }),
         )
         .nullable()
@@ -114,7 +114,7 @@ export const answers = {
   Event: event,
   Events: page(
     event,
-    "Give it as `after` to get the next page.",
+    "Pass it as `after` to get the next page.",
     "Everything up to it that matches is in this page and those before it: the `after` of a stream that continues.",
   ),
   Message: message,
@@ -128,9 +128,7 @@ export const answers = {
     source: event.shape.source,
     state: z
       .enum(["removing", "done"])
-      .describe(
-        "`removing`: nothing of the session can be read any more, and what the log has of it is being removed.",
-      ),
+      .describe("`removing`: the session can no longer be read, and is being removed from the log."),
     events: count("Events to erase; absent until they are counted.").optional(),
     removed: count("Events that are erased."),
     exports: z

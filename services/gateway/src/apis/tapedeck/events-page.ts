@@ -117,6 +117,6 @@ function sizeOf(json: EventJson | undefined, { event }: RecordedEvent): number {
 }
 
 function tooMuch(): TapedeckError {
-  const message = `so many events are larger than ${maxBytes >> 20} MiB: ask for fewer, or stream them`;
+  const message = `these events exceed ${maxBytes >> 20} MiB: request fewer, or stream them`;
   return new TapedeckError("limit_exceeded", message, { field: "last" });
 }

@@ -121,9 +121,9 @@ function numbersOf(
   sessions: readonly string[] = [],
 ): Pick<ListRequest, "runner" | "loop"> {
   if (loop !== undefined && runner === undefined)
-    throw invalidArgument("a loop is one of a runner: name that, too", "runner");
+    throw invalidArgument("a loop belongs to a runner: set the runner, too", "runner");
   if (runner !== undefined && sessions.length !== 1)
-    throw invalidArgument("a runner is one of a session: name that one session, too", "session");
+    throw invalidArgument("a runner belongs to a session: set exactly one session, too", "session");
   return { ...(runner !== undefined && { runner }), ...(loop !== undefined && { loop }) };
 }
 

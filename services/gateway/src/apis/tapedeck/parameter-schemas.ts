@@ -53,7 +53,7 @@ export const position = when(["position"], `is not a position (such as ${aPositi
 export const after = (start: "start" | "now", what: string) =>
   one(
     when(["start", "now", "position", "time"], `${neither}, nor start or now`).meta({ examples: ["start"] }),
-    `${what} \`start\` (before the first event that is kept), \`now\`, after a position, or from a time of recording on. ` +
+    `${what} \`start\` (before the first stored event), \`now\`, after a position, or from a time of recording on. ` +
       `Without it: \`${start}\`.`,
   );
 
@@ -77,5 +77,5 @@ export const speed = z
   .describe(
     "How fast history is played: `1` keeps the gaps between the events' recorded times, `10` is ten times as fast, `max` " +
       "(the default) leaves them out. Gaps are kept however long they are. Events after `caught_up` come as they happen. " +
-      "A reader that was slower than the tape gets at once what is due.",
+      "A reader that falls behind gets overdue events at once.",
   );

@@ -54,7 +54,7 @@ const minPosition = one(
   position,
   "The answer reflects at least this position: read your own write. After 2 s the answer is `not_ready`.",
 );
-const at = one(positionOrTime, "The state at a moment: a position, or a time (everything that was recorded up to it).");
+const at = one(positionOrTime, "The state at a position, or at a time (everything that was recorded up to it).");
 const paging = {
   limit: whole(largestPage, "At most this many items; 100 by default."),
   page: one(z.string(), "The `nextPage` of an earlier answer."),
@@ -81,7 +81,7 @@ const byLabel = /^label\../;
 export function statsParameters({ columns, hasLoops }: StatsKind) {
   const names = [...Object.keys(columns), ...ofAll, ...(hasLoops ? ["loop"] : [])];
   const name = z.string().refine((given) => names.includes(given) || byLabel.test(given), {
-    error: `is none of ${names.join(", ")}, label.<name>`,
+    error: `is not one of ${names.join(", ")}, label.<name>`,
   });
   const list = [...names, "label.branch"].map((one) => `\`${one}\``).join(", ");
   return z.strictObject({
@@ -92,7 +92,7 @@ export function statsParameters({ columns, hasLoops }: StatsKind) {
       )
       .optional()
       .describe(
-        `One row for each value of these, repeated or separated by commas: ${list}. An hour is given by its begin in UTC, a week by its Monday. \`loop\` and \`time\` give the rows that a number is made of.`,
+        `One row for each value of these, repeated or separated by commas: ${list}. An hour is identified by its start in UTC, a week by its Monday. \`loop\` and \`time\` give the rows that a number is made of.`,
       ),
     zone: one(text("Europe/Berlin"), "Time zone of hours, days and weeks; UTC by default."),
     developer: ofSources.developer,
@@ -112,8 +112,8 @@ const maxNumber = 2 ** 32 - 1;
 
 const aSide =
   "What to compare: a loop as `<session>.<runner>.<loop>`, a session's id, or a source as `developer/project`, with " +
-  "`/upstream`, or in full. A session or a source may have `@` and a position or time behind it, and stands for its newest " +
-  "loop that is over.";
+  "`/upstream`, or in full. A session or a source may be followed by `@` and a position or time, and stands for its newest " +
+  "finished loop.";
 
 export const parameters = {
   sources: z.strictObject({ ...ofSources, ...paging }),
@@ -133,7 +133,7 @@ export const parameters = {
     runner: whole(maxNumber, "Only those of this runner, of the one `session`.", 0),
     loop: whole(maxNumber, "Only this loop of the `runner`, and what ran in it.", 0),
     ...between,
-    per_source: whole(largestPage, "Only the newest so many of each source, of those that match."),
+    per_source: whole(largestPage, "At most this many newest matches per source."),
     ...paging,
   }),
   compare: z.strictObject({
@@ -170,8 +170,8 @@ export const parameters = {
     ...filter,
     after: after("now", "Where to begin:"),
     until: until.describe(
-      `${until.description} The stream ends there, with \`complete\`; without it, it has no end. A time in the future is ` +
-        "waited for: until then the stream is live.",
+      `${until.description} The stream ends there, with \`complete\`; without it, it has no end. With a time in the ` +
+        "future the stream is live until then.",
     ),
     state: flag(
       "Begins with the state of the one source that the filter names, then the events after it: with `after=now` the " +
@@ -196,7 +196,7 @@ export function readParameters<Schema extends z.ZodObject>(schema: Schema, given
   if (issue?.code === "unrecognized_keys") {
     const [field = ""] = issue.keys;
     const known = Object.keys(schema.shape).join(", ");
-    throw invalidArgument(`there is no parameter "${field}" here: known are ${known}`, field);
+    throw invalidArgument(`there is no parameter "${field}" here: the known ones are ${known}`, field);
   }
   const field = String(issue?.path[0]);
   throw invalidArgument(`${field} "${issue?.input}" ${issue?.message}`, field);

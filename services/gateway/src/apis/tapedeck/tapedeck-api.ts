@@ -73,7 +73,7 @@ export function tapedeckApi({ query, log, positions, pages, largeAnswers, servic
   /** The state that a subscription begins with, and where its events begin, so that none is missed or repeated. */
   async function stateThenEvents(after: string, filter: Filter, context: CallContext) {
     if (after === "start") {
-      const message = "before the first event there is no state: ask for it now, at a position or at a time";
+      const message = "there is no state before the first event: request it for now, a position or a time";
       throw invalidArgument(message, "after");
     }
     // Query may still know the state at a position whose next events the log no longer has.
@@ -98,7 +98,7 @@ export function tapedeckApi({ query, log, positions, pages, largeAnswers, servic
     compare: compareApi({ query, readState, events: readEvents }),
 
     async subscribe(request, context) {
-      refuseAt(context, "a stream has no `at`: use `after` to say where it starts");
+      refuseAt(context, "a stream has no `at`: use `after` to set where it starts");
       const { after = context.after ?? "now", until, state = false, original = false, speed = "max" } = request;
       const filter = placed(parseFilter(request.filter ?? {}), context);
       const { workspace, signal } = context;

@@ -42,8 +42,8 @@ describe("a person", () => {
     [{ groups: { developers: true } }, /there is no claim "groups"/],
     [{ groups: [["admins"]] }, /there is no claim "groups"/],
     [{ groups: [true] }, /there is no claim "groups"/],
-    [{ roles: ["admin"], role: "admin", workspace: "acme", everywhere: true }, /no entry of oidc.grants is met/],
-    [{ realm_access: "recorders" }, /no entry of oidc.grants is met/],
+    [{ roles: ["admin"], role: "admin", workspace: "acme", everywhere: true }, /no entry of oidc.grants matches/],
+    [{ realm_access: "recorders" }, /no entry of oidc.grants matches/],
     [{ email: "eve@acme.example" }, /"email" is not verified/],
     [{ email: "eve@acme.example", email_verified: "true" }, /"email" is not verified/],
   ])("with %j has no role, and the refusal says what is missing", (claims, words) => {
@@ -55,7 +55,7 @@ describe("a person", () => {
   });
 
   it("of two workspaces is refused, as is a recorder of whom nobody says whose work it is", () => {
-    expect(() => caller({ groups: ["developers", "globex"] })).toThrow(/in the workspaces acme and globex/);
+    expect(() => caller({ groups: ["developers", "globex"] })).toThrow(/in several workspaces \(acme and globex\)/);
     expect(() => caller({ realm_access: { roles: ["recorders"] } })).toThrow(/claim "preferred_username".* is missing/);
   });
 

@@ -27,7 +27,7 @@ export function personOf(claims: Claims, settings: Mapping): Person {
   const subject = textsAt(claims, "sub")[0] ?? "";
   const name = shown(textsAt(claims, nameClaim)[0] ?? subject);
   const has = grants.filter(({ claim, value }) => textsAt(claims, claim).includes(value));
-  if (has.length === 0) throw forbidden(`${name} may do nothing here: ${lackOf(claims, grants)}`);
+  if (has.length === 0) throw forbidden(`${name} has no access here: ${lackOf(claims, grants)}`);
   const developer = developerClaim === undefined ? undefined : textsAt(claims, developerClaim)[0];
   return {
     subject,
@@ -44,10 +44,12 @@ export function personOf(claims: Claims, settings: Mapping): Person {
 export function callerFrom({ subject, name, developer, has }: Person, settings: Mapping): Caller {
   const met = settings.grants.filter(({ claim, value }) => has.some((one) => one[0] === claim && one[1] === value));
   const [workspace, ...others] = new Set(met.map((grant) => grant.workspace));
-  if (workspace === undefined) throw forbidden(`${name} may do nothing here any more: sign in again`);
+  if (workspace === undefined) throw forbidden(`${name} no longer has access here: sign in again`);
   if (others.length > 0) {
     const all = [workspace, ...others].join(" and ");
-    throw forbidden(`oidc.grants give ${name} roles in the workspaces ${all}, and a caller has one: make them one`);
+    throw forbidden(
+      `oidc.grants give ${name} roles in several workspaces (${all}), but a caller has only one: grant roles in one workspace`,
+    );
   }
   const roles = new Set<Role>(met.flatMap((grant) => grant.roles));
   if (roles.has("recorder") && developer === undefined) {
@@ -91,7 +93,7 @@ function lackOf(claims: Claims, grants: readonly Grant[]): string {
       ? `"${claim}" does not have ${expected}`
       : `there is no claim "${claim}", which should have ${expected}`;
   });
-  return `no entry of oidc.grants is met (${unmet.join("; ")})`;
+  return `no entry of oidc.grants matches (${unmet.join("; ")})`;
 }
 
 /** Without control characters, and bounded: it is written into logs. */

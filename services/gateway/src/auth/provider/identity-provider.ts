@@ -72,7 +72,7 @@ export class IdentityProvider implements AsyncDisposable {
     if (this.#known !== undefined) return this.#known;
     throw new TapedeckError(
       "not_ready",
-      `the identity provider at ${this.#settings.issuer} can't be asked now: try again in a moment, or use a token of Tapedeck`,
+      `the identity provider at ${this.#settings.issuer} is not available now: try again in a moment, or use a token of Tapedeck`,
     );
   }
 
@@ -100,13 +100,13 @@ export class IdentityProvider implements AsyncDisposable {
     const { issuer } = this.#settings;
     try {
       this.#known = await readProvider(this.#settings, this.#closing.signal);
-      if (this.#isAway) this.#warn(`the identity provider at ${issuer} can be asked again`);
+      if (this.#isAway) this.#warn(`the identity provider at ${issuer} is available again`);
       this.#isAway = false;
     } catch (error) {
       if (this.#closing.signal.aborted || this.#isAway) return;
       this.#isAway = true;
-      const known = this.#known === undefined ? "its people can't sign in" : "the known keys stay in use";
-      this.#warn(`the identity provider at ${issuer} can't be asked: ${known}, and tokens are not concerned`, error);
+      const known = this.#known === undefined ? "its users can't sign in" : "the known keys stay in use";
+      this.#warn(`the identity provider at ${issuer} is not available: ${known}; tokens are not affected`, error);
     }
   }
 }

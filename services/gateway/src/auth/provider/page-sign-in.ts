@@ -57,11 +57,11 @@ export function pageSignIn(deps: PageSignInDeps): PageSignIn {
     const expected = begun === undefined ? undefined : await begunSignIns.open(begun);
     if (expected === undefined) {
       throw unauthenticated(
-        `this browser has begun no sign-in at ${page.origin}, or more than 10 minutes ago: begin again there`,
+        `this browser has started no sign-in at ${page.origin} in the last 10 minutes: start again there`,
       );
     }
     if (!answered.take(expected.state)) {
-      throw unauthenticated(`this sign-in at ${page.origin} was answered before: begin again there`);
+      throw unauthenticated(`this sign-in at ${page.origin} has already been completed: start again there`);
     }
     const claims = await claimsFor(await provider.configuration(), new URL(url, page.origin), expected);
     const person = personOf(claims, settings);
@@ -141,19 +141,19 @@ function signInError(error: unknown): TapedeckError {
     return new TapedeckError("forbidden", `the identity provider refused the sign-in${code}`, {}, options);
   }
   if (error instanceof openid.ResponseBodyError) {
-    const message = `the identity provider did not accept the sign-in (${error.error}): begin again, or check oidc.clientId and oidc.clientSecret`;
+    const message = `the identity provider did not accept the sign-in (${error.error}): start again, or check oidc.clientId and oidc.clientSecret`;
     return new TapedeckError("unauthenticated", message, {}, options);
   }
   if (isAway(error)) {
     return new TapedeckError(
       "not_ready",
-      "the identity provider does not answer now: begin again in a moment",
+      "the identity provider does not answer now: start again in a moment",
       {},
       options,
     );
   }
   const message =
-    "the identity provider's answer does not belong to the sign-in that this browser has begun: begin again";
+    "the identity provider's answer does not belong to the sign-in that this browser started: start again";
   return new TapedeckError("unauthenticated", message, {}, options);
 }
 

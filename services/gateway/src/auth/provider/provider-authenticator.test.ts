@@ -68,8 +68,8 @@ describe("a JWT", () => {
     ["of another audience", () => ({ aud: "tapedeck-page" }), /not for this Tapedeck: its "aud" lacks/],
     ["of several others", () => ({ aud: ["a", "b"] }), /its "aud" lacks/],
     ["of no audience", () => ({ aud: undefined as never }), /"aud"/],
-    ["of another issuer", () => ({ iss: "https://evil.example" }), /not of the identity provider/],
-    ["of no issuer", () => ({ iss: undefined as never }), /not of the identity provider|"iss"/],
+    ["of another issuer", () => ({ iss: "https://evil.example" }), /not from the identity provider/],
+    ["of no issuer", () => ({ iss: undefined as never }), /not from the identity provider|"iss"/],
     ["that has expired", () => ({ exp: now() - 60 }), /has expired/],
     ["that never expires", () => ({ exp: undefined as never }), /"exp" is missing/],
     ["that is not valid yet", () => ({ nbf: now() + 60 }), /not valid yet/],
@@ -177,14 +177,14 @@ describe("the provider", () => {
     const refusal = await bearer(jwt).catch((error: unknown) => error);
     expect(refusal).toMatchObject({
       code: "not_ready",
-      message: expect.stringMatching(/identity provider at .* can't be asked now.*token of Tapedeck/),
+      message: expect.stringMatching(/identity provider at .* is not available now.*token of Tapedeck/),
     });
     await expect(bearer(`tdk_${"A".repeat(43)}`)).rejects.toThrow("asked as a token");
     own.setAway(false);
     expect(await bearer(jwt)).toMatchObject({ workspace: "acme" });
     expect(said).toEqual([
-      expect.stringContaining("can't be asked: its people can't sign in"),
-      expect.stringContaining("can be asked again"),
+      expect.stringContaining("is not available: its users can't sign in"),
+      expect.stringContaining("is available again"),
     ]);
   });
 

@@ -96,7 +96,7 @@ export function providerSettings(read: SettingsReader, context: ProviderContext)
       "The claim that says whose work a person with the role `recorder` records. Choose one that people cannot change themselves.",
   });
   const written = read.custom<WrittenGrants, WrittenGrants>("oidc.grants", grants, [], {
-    description: "Which claims give which roles. Without a grant a person has no role, and may do nothing.",
+    description: "Which claims give which roles. Without a grant a person has no role and no access.",
   });
   const page = pageSettings(read);
   if (issuer === undefined) {

@@ -58,7 +58,7 @@ function sentence(error: errors.JOSEError, { issuer, audience }: { issuer: strin
   if (error instanceof errors.JWTClaimValidationFailed) {
     switch (error.claim) {
       case "iss":
-        return `the JWT is not of the identity provider ${issuer}`;
+        return `the JWT is not from the identity provider ${issuer}`;
       case "aud":
         return `the JWT is not for this Tapedeck: its "aud" lacks "${audience}"`;
       case "nbf":

@@ -82,7 +82,7 @@ export class CopyComparison {
     if (session === undefined) return;
     throw new TapedeckError(
       "internal",
-      `the log that "${this.#workspace}" leaves has lost messages of ${session === "" ? "a source" : `session ${session}`} that were copied: it stays closed until its operator has looked at it`,
+      `the log that "${this.#workspace}" leaves has lost messages of ${session === "" ? "a source" : `session ${session}`} that were copied: it stays closed until its operator has checked it`,
     );
   }
 

@@ -51,7 +51,7 @@ export async function* copyMessages(
 
 function movedMessage({ seq, recordedAtMs, subject, writer, cursor, expiresAtMs, data }: StoredMessage): MovedMessage {
   if (writer === undefined || cursor === undefined) {
-    throw new TapedeckError("internal", `message ${seq} of the log is another program's, and can't be moved`);
+    throw new TapedeckError("internal", `message ${seq} of the log belongs to another program, and can't be moved`);
   }
   return {
     sequence: BigInt(seq),

@@ -105,7 +105,7 @@ class Mover {
     const { workspace, from, to } = this.#move;
     const departure = await this.status(from);
     if (isAt(departure, "leaving", to) || isAt(departure, "gone", to)) return;
-    throw invalidArgument(`the workspace "${workspace}" was opened in "${from.name}" again: the move is given up`);
+    throw invalidArgument(`the workspace "${workspace}" was opened in "${from.name}" again: the move is abandoned`);
   }
 
   /** Changes nothing. */
@@ -154,10 +154,9 @@ class Mover {
 
   async #assertPossible(departure: MoveResponse, arrival: MoveResponse): Promise<void> {
     const { workspace, from, to } = this.#move;
-    if (departure.messages === 0n)
-      throw invalidArgument(`there is nothing of the workspace "${workspace}"`, "workspace");
+    if (departure.messages === 0n) throw invalidArgument(`the workspace "${workspace}" has no data`, "workspace");
     if (departure.dropped) {
-      throw invalidArgument(`the log of "${from.name}" drops messages by limits of its stream: take them away first`);
+      throw invalidArgument(`the log of "${from.name}" drops messages by limits of its stream: remove these first`);
     }
     const mayContinue = isAt(arrival, "arriving", from) || isAt(arrival, "arrived", from);
     if (arrival.messages > 0n && !mayContinue) {

@@ -138,7 +138,7 @@ function requestsOf(
   const known: readonly string[] = listFields[list];
   for (const field of filterFields) {
     if (known.includes(field) || (filter?.[field] ?? []).length === 0) continue;
-    throw invalidArgument(`${list} have no ${field}: known are ${known.join(", ")}`, `filter.${field}`);
+    throw invalidArgument(`${list} have no ${field}: the known ones are ${known.join(", ")}`, `filter.${field}`);
   }
   if (limit > largestPage) throw invalidArgument(`limit ${limit} is more than ${largestPage}`, "limit");
   return {

@@ -81,7 +81,8 @@ async function acceptWebSockets(app: FastifyInstance, { webSocket }: HttpLimits)
     },
     // The close code makes clients resume elsewhere, or when the gateway is back.
     preClose(done) {
-      for (const client of app.websocketServer.clients) client.close(closeCodes.goingAway, "the gateway is going away");
+      for (const client of app.websocketServer.clients)
+        client.close(closeCodes.goingAway, "the gateway is shutting down");
       app.websocketServer.close();
       done();
     },

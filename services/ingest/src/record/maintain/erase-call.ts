@@ -27,7 +27,7 @@ export async function* eraseCall(
     deps,
   ).catch((cause: unknown) => {
     // NATS did not answer in time. Asked again, the caller hears of what may have begun.
-    throw cause instanceof TapedeckError ? cause : notReady("the log can't be asked", cause);
+    throw cause instanceof TapedeckError ? cause : notReady("the log does not answer", cause);
   });
   for await (const { events, removed, state } of followErasure(erasure, deps)) {
     yield {

@@ -17,7 +17,7 @@ export function sideNamed(text: string, field: "left" | "right"): SideName {
   if (loop !== undefined) {
     const { session = "", runner, loop: number } = loop;
     if (Math.max(Number(runner), Number(number)) > maxNumber) {
-      throw invalidArgument(`${field} "${text}" is no loop: its runner and number are at most ${maxNumber}`, field);
+      throw invalidArgument(`${field} "${text}" is not a loop: its runner and number are at most ${maxNumber}`, field);
     }
     return { type: "loop", session, runner: Number(runner), loop: Number(number) };
   }

@@ -69,14 +69,14 @@ export const comparison = z
   .object({
     left: comparedSide,
     right: comparedSide.nullable().describe("Null: there is no good one to compare with."),
-    differences: z.array(difference).describe("What explains most first."),
+    differences: z.array(difference).describe("Most likely explanations first."),
     equal: count("How many facts are the same on both sides."),
     same: z
       .array(
         z.object({
           kind: z.enum(differenceKinds),
           subject: text("What is the same: a label, a resource, a setting …", "deploy.kubectl"),
-          value: text("On both sides; of a duration: of each.", "1"),
+          value: text("The value on both sides; for a duration, that of each side.", "1"),
         }),
       )
       .describe("What is the same on both sides: the first 500."),

@@ -31,6 +31,6 @@ export const named = (names: Readonly<Record<number, string>>) =>
 
 export const heardAt = z.record(z.string(), z.string().meta({ format: "date-time" })).meta({
   description:
-    "When each collection of a polled source was heard last, by its tap's clock. Empty: the source is not polled, a past moment was asked for, or it is not known.",
+    "When each collection of a polled source was last seen, by its tap's clock. Empty: the source is not polled, a past time was requested, or it is not known.",
   examples: [{ pods: "2026-11-20T20:41:10.616Z", images: "2026-11-20T20:41:09.402Z" }],
 });

@@ -18,10 +18,10 @@ export const source = z
     lastEventAt: time("When its last event occurred.").nullable(),
     lastPosition: position.describe("Position of its last event."),
     firstPosition: position.describe("Position of its first event."),
-    developerName: text("As it was written before it was made fit for a name.", "Alice"),
-    projectName: text("As it was written before it was made fit for a name.", "Shop"),
-    address: text("Address of the upstream, as it was dialled last.", "127.0.0.1:50051"),
-    gaps: count("How often events may be missing."),
+    developerName: text("As it was written, before it was made a valid name.", "Alice"),
+    projectName: text("As it was written, before it was made a valid name.", "Shop"),
+    address: text("Address at which the upstream was last dialled.", "127.0.0.1:50051"),
+    gaps: count("Number of gaps, in which events may be missing."),
     notHeardSince: time(
       "When its upstream was last seen, for a lost source or where a list is late; otherwise null.",
     ).nullable(),
@@ -36,7 +36,7 @@ export const source = z
     lagMs: count64("Milliseconds")
       .nullable()
       .describe(
-        "Age of what is known, in milliseconds (64 bits, so as text). Of a polled source: since the collection in `heardAt` that was heard longest ago. Of a lost one: since it was heard. Otherwise, and at a past moment: from when its newest event happened until the log had it; output does not count. Null: unknown.",
+        "Age of the known state, in milliseconds (64 bits, so as text). For a polled source: since the collection in `heardAt` that was seen longest ago. For a lost one: since it was last seen. Otherwise, and at a past time: from when its newest event happened until the log stored it; output does not count. Null: unknown.",
       ),
   })
   .describe("One recorded upstream.");
@@ -52,7 +52,7 @@ export const session = z
     startPosition: position.describe("Position of session.started."),
     endPosition: position.describe("Position of its last event; of session.ended or session.lost when it has ended."),
     upstreamVersion: text("As the upstream reports it.", "v2.14.2"),
-    gaps: count("How often events may be missing."),
+    gaps: count("Number of gaps, in which events may be missing."),
     exitCode: z
       .int32()
       .nullable()

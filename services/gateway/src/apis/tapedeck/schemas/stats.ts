@@ -11,7 +11,7 @@ const grouped = {
   developer: name,
   project: name,
   source: name,
-  hour: time("Begin of the hour.").optional(),
+  hour: time("Start of the hour.").optional(),
   day: date,
   week: date.describe("Its Monday."),
   time: time("When it began; of failures, when it failed.").optional(),
@@ -71,7 +71,7 @@ const share = (part: string, all: string, without: string): Figure<number> => ({
 const phase = (what: string) =>
   z
     .object({
-      waitedMs: count64("Milliseconds that the loops waited for it together"),
+      waitedMs: count64("Milliseconds that all loops together waited for it"),
       share: partOf("This waitedMs / that of the loops; 0 when nothing was waited for."),
     })
     .describe(what);
@@ -81,7 +81,7 @@ const phases = z
     build: phase("Builds on the critical path: of those at the same time, the one that the loop waited for."),
     test: phase("Tests."),
     render: phase("Rendering manifests."),
-    deploy: phase("The deploy, its status check aside."),
+    deploy: phase("The deploy without its status check."),
     check: phase("The status check."),
     other: phase("None of these ran."),
   })
@@ -117,7 +117,7 @@ export const statsKinds = {
       failed: count("Of these, failed"),
       overtaken: count("Of these, overtaken: the next change came before the loop was ready"),
       overtakenShare: share("overtaken", "loops", "without loops"),
-      waitedMs: count("Milliseconds that the loops took together, failed ones included"),
+      waitedMs: count("Milliseconds that all loops together took, failed ones included"),
       phases: {
         schema: phases,
         json: (figures) =>
@@ -194,5 +194,5 @@ export function statsRow({ what, columns, figures }: StatsKind): z.ZodType {
   const numbers = Object.entries(figures).map(([name, { schema }]) => [name, schema]);
   return z
     .object({ ...columns, ...grouped, ...Object.fromEntries(numbers) })
-    .describe(`${what}; with the columns that were grouped by.`);
+    .describe(`${what}; with the group-by columns.`);
 }

@@ -6,14 +6,14 @@ import { heardAt, position, sessionId, sourceName, text, time, upstream } from "
 export const state = z
   .object({
     source: sourceName,
-    session: sessionId.nullable().describe("Null when the source has none (at that moment)."),
+    session: sessionId.nullable().describe("Null when the source has none (at that time)."),
     sessionEnded: z.boolean(),
     notHeardSince: time(
       "When its upstream was last seen, for a lost source or where a list is late; otherwise null.",
     ).nullable(),
     heardAt,
     position: position.describe("The position that the state reflects: the events after it follow the state."),
-    at: z.string().nullable().describe("The moment that was asked for; null: now."),
+    at: z.string().nullable().describe("The requested time; null: now."),
     upstream,
     state: z.looseObject({}).describe("The upstream's own JSON; Skaffold: `{v1, v2}`."),
   })
@@ -25,8 +25,8 @@ export const error = z
       code: z.enum(errorCodes),
       message: text("What was wrong, and what to do."),
       field: text("The parameter that is wrong.", "after").optional(),
-      earliest: position.optional().describe("The first position that can be asked for."),
-      latest: position.optional().describe("The last position that can be asked for."),
+      earliest: position.optional().describe("The first position that is available."),
+      latest: position.optional().describe("The last position that is available."),
       choices: z.array(z.string()).optional().describe("Sources to choose from."),
     }),
   })

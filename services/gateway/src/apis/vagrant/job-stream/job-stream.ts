@@ -50,7 +50,7 @@ export async function jobStream(
   context: CallContext,
   { graceMs = 30_000 }: JobStreamOptions = {},
 ): Promise<EncodedStream> {
-  refuseAt(context, "a job's stream begins with the job and has no `at`: GetJob answers for a moment");
+  refuseAt(context, "a job's stream begins with the job and has no `at`: use GetJob for the state at a time");
   if (context.after !== undefined) {
     throw invalidArgument("a job's stream has the whole job: omit `after`", "after");
   }

@@ -100,7 +100,7 @@ function refuseOtherMethods(
     method: methods.filter((method) => !allowed.includes(method)),
     url,
     handler: async ({ method }, reply) => {
-      const error = invalidArgument(`${url} can't be asked by ${method}: use GET`);
+      const error = invalidArgument(`${url} does not support ${method}: use GET`);
       return sendError(reply.header("allow", allowed.join(", ")), ownError(watch, error), 405);
     },
   });

@@ -21,11 +21,11 @@ export async function answerEvents(deps: ApiRouteDeps, call: ApiCall<ParametersO
   const { until, limit = 100, last, original = false } = parameters;
   const { after = "start" } = context;
   if (accepts(request, ndjson)) {
-    refuse(parameters, ["limit", "last"], "goes with pages: ask for application/json, or stream all of it");
+    refuse(parameters, ["limit", "last"], "is only for pages: request application/json, or stream all events");
     return sendStream(deps, call, { after, until: until ?? "now", isHistory: true, original }, ndjson);
   }
-  refuse(parameters, ["speed"], `goes with streams: ask for ${ndjson}`);
-  refuseAt(context, "events have no `at`: use `until` to say where they end");
+  refuse(parameters, ["speed"], `is only for streams: request ${ndjson}`);
+  refuseAt(context, "events have no `at`: use `until` to set where they end");
   const page = await deps.api.events({
     workspace: context.workspace,
     filter: placed(requestedFilter(deps, parameters, context), context),

@@ -49,7 +49,7 @@ export const answerHeaders = {
   "tapedeck-session": "The session whose state it is.",
   "tapedeck-session-ended": "`true` when that session has ended.",
   "tapedeck-not-heard-since": "For a lost source, or where a list is late: when its upstream was last seen.",
-  "tapedeck-heard-at": "For a polled source: when each of its collections was heard last, as `name=time, name=time`.",
+  "tapedeck-heard-at": "For a polled source: when each of its collections was last seen, as `name=time, name=time`.",
   link: 'For CloudEvents: the address of the next page, if there is one, with `rel="next"` (RFC 8288).',
 } as const satisfies Record<(typeof headNames)[number] | "link", string>;
 
@@ -139,7 +139,7 @@ export const routes = {
   },
   state: {
     path: "/api/v1/state",
-    summary: "State of a source, now or at a past moment",
+    summary: "State of a source, now or at a past time",
     parameters: parameters.state,
     answers: {
       200: {
@@ -256,7 +256,7 @@ export const routes = {
     inPath: { session: "The session's id." },
     summary: "Erase a session permanently",
     description:
-      "Erases a session of the caller's workspace from log and tables. From the first line on, which comes at once, nothing of it can be read. It is removed by the server itself, also when the caller leaves: the same request again says how far it is. For admins.",
+      "Erases a session of the caller's workspace from log and tables. From the first line on, which comes at once, none of it can be read. The server removes it even if the caller disconnects: repeat the request to see the progress. For admins.",
     answers: {
       200: {
         description: "The progress, until everything is erased.",
@@ -307,7 +307,7 @@ export const routes = {
     path: "/api/v1/backup",
     summary: "Back up the log",
     description:
-      `The log of all workspaces up to a moment, and the hashes of tokens. ${forAdminsOfAll} A frame is a letter, a ` +
+      `The log of all workspaces as of now, and the hashes of tokens. ${forAdminsOfAll} A frame is a letter, a ` +
       "length (32 bits, big endian) and that many bytes: `p` is a piece of NATS's snapshot; the last frame is `z`, JSON that " +
       "a restore needs, or `e`, an Error. `tapedeck backup` stores the frames in a folder.",
     answers: { 200: { description: "The frames, as application/vnd.tapedeck.backup." } },
