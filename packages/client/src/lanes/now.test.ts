@@ -209,6 +209,32 @@ describe("steps outside of loops", () => {
     expect(groupOf(folded([...build, worse, ...soon, ...repaired]), at(50))).toBe("idle");
   });
 
+  it("are the same in whatever order Skaffold's two streams arrive", () => {
+    const v1 = [
+      outside(5, "deploy.started"),
+      outside(6, "deploy.failed", failed("no")),
+      outside(25, "deploy.started"),
+      outside(26, "deploy.succeeded", { outcome: "succeeded" }),
+    ];
+    const v2 = [
+      outside(1, "build.cached", { ...web, outcome: "succeeded" }),
+      outside(4, "render.started"),
+      outside(5, "render.succeeded", { outcome: "succeeded" }),
+      outside(20, "build.started", web),
+      outside(23, "build.succeeded", { ...web, outcome: "succeeded" }),
+    ];
+    for (const events of interleavings(v1, v2)) {
+      const arrived = events.map((one, index) => ({ ...one, position: `${String(index).padStart(3, "0")}-log` }));
+      const rounds = folded([started, ...arrived]).loops.map(({ outcome, startedAt, steps }) => {
+        return [startedAt, outcome, ...steps.map(({ kind }) => kind)];
+      });
+      expect(rounds).toEqual([
+        [at(1), "failed", "build", "render", "deploy"],
+        [at(20), "succeeded", "build", "deploy"],
+      ]);
+    }
+  });
+
   it("end with their session, whose failure they keep", () => {
     const lost = event(9, "session.lost");
     expect(folded([...build, lost]).loops[0]).toMatchObject({ outcome: "unknown", endedAt: at(9) });
@@ -379,3 +405,14 @@ describe("a row that changes its group", () => {
     expect(group(placed(soon, idle, { now: 9_000, held: undefined }))).toBe("idle");
   });
 });
+
+function* interleavings<T>(one: readonly T[], other: readonly T[]): Generator<readonly T[]> {
+  const [first, ...rest] = one;
+  const [otherFirst, ...otherRest] = other;
+  if (first === undefined || otherFirst === undefined) {
+    yield [...one, ...other];
+    return;
+  }
+  for (const later of interleavings(rest, other)) yield [first, ...later];
+  for (const later of interleavings(one, otherRest)) yield [otherFirst, ...later];
+}

@@ -12,36 +12,51 @@ export function isOutsideLoops({ kind, loop }: { readonly kind: string; readonly
 
 type Run = Pick<Loop, "session" | "runner">;
 
-/** The loops after an event of a step outside of them: it continues the last round of its runner, or begins the next. */
+/** The loops after an event of a step outside of them: it continues a round of its runner, or begins another. */
 export function foldRounds(loops: readonly Loop[], event: TapedeckEvent): readonly Loop[] {
   const change = changeOf(event);
   if (change === undefined) return loops;
   const step = stepOfEvent(event);
   const run = { session: event.session ?? "", runner: event.operation?.runner ?? 0 };
-  const at = lastRound(loops, run);
+  const isOpen = (known: Step) => known.endedAt === undefined && isSame(known, step);
+  const open = change === "end" ? loops.findLastIndex((one) => isOf(one, run) && one.steps.some(isOpen)) : -1;
+  const at = open < 0 ? roundFor(loops, run, step) : open;
   const round = loops[at];
-  const isKnown = round?.steps.some((known) => known.endedAt === undefined && isSame(known, step));
-  if (round !== undefined && ((change === "end" && isKnown) || continues(round, step)))
-    return loops.with(at, roundOf(foldSteps(round.steps, event), run));
-  return [...loops, roundOf(foldSteps([], event), run)];
+  if (round !== undefined) return loops.with(at, roundOf(foldSteps(round.steps, event), run));
+  return withRound(loops, roundOf(foldSteps([], event), run));
 }
 
 /** The rounds of operations in the order of their starts. */
 export function roundsOf(operations: readonly Operation[]): readonly Loop[] {
-  const rounds: Loop[] = [];
+  let rounds: readonly Loop[] = [];
   for (const operation of operations) {
     if (!isOutsideLoops(operation)) continue;
     const step = stepOfOperation(operation);
-    const at = lastRound(rounds, operation);
+    const at = roundFor(rounds, operation, step);
     const round = rounds[at];
-    if (round !== undefined && continues(round, step)) rounds[at] = roundOf([...round.steps, step], operation);
-    else rounds.push(roundOf([step], operation));
+    if (round === undefined) rounds = withRound(rounds, roundOf([step], operation));
+    else rounds = rounds.with(at, roundOf([...round.steps, step], operation));
   }
   return rounds;
 }
 
-function lastRound(loops: readonly Loop[], { session, runner }: Run): number {
-  return loops.findLastIndex((one) => one.kind === "round" && one.session === session && one.runner === runner);
+function isOf(loop: Loop, { session, runner }: Run): boolean {
+  return loop.kind === "round" && loop.session === session && loop.runner === runner;
+}
+
+/**
+ * The index of the round that a step belongs to by its time, or -1. Steps may come late: Skaffold has two streams, and a short
+ * command has ended before both were read.
+ */
+function roundFor(loops: readonly Loop[], run: Run, step: Step): number {
+  const before = loops.findLastIndex((one) => isOf(one, run) && one.startedAt <= step.startedAt);
+  const after = loops.findIndex((one, at) => at > before && isOf(one, run));
+  return [before, after].find((at) => loops[at] !== undefined && continues(loops[at], step)) ?? -1;
+}
+
+function withRound(loops: readonly Loop[], round: Loop): readonly Loop[] {
+  const later = loops.findIndex((one) => isOf(one, round) && one.startedAt > round.startedAt);
+  return later < 0 ? [...loops, round] : loops.toSpliced(later, 0, round);
 }
 
 /** A step that begins so soon after a failure follows from it, as in the statistics of failures. */
@@ -55,11 +70,18 @@ function continues(round: Loop, step: Step): boolean {
   const { steps, outcome, endedAt = step.startedAt } = round;
   if (outcome === "failed" && step.startedAt - endedAt >= consequenceMs) return false;
   const phase = phases.indexOf(step.kind);
-  return steps.every((known) => phases.indexOf(known.kind) <= phase && !isSame(known, step));
+  return steps.every((known) => {
+    if (isSame(known, step)) return false;
+    const knownPhase = phases.indexOf(known.kind);
+    return known.startedAt < step.startedAt
+      ? knownPhase <= phase
+      : known.startedAt === step.startedAt || knownPhase >= phase;
+  });
 }
 
 /** Steps that follow each other, as if they were a loop. It lasts until its last step has ended. */
-export function roundOf(steps: readonly Step[], { session, runner }: Run): Loop {
+export function roundOf(unordered: readonly Step[], { session, runner }: Run): Loop {
+  const steps = unordered.toSorted((one, other) => one.startedAt - other.startedAt);
   const isOpen = steps.some(({ endedAt }) => endedAt === undefined);
   const ends = steps.flatMap(({ endedAt = 0, endPosition = "" }) => [{ endedAt, endPosition }]);
   const failure = firstFailure(steps);
@@ -78,7 +100,7 @@ export function roundOf(steps: readonly Step[], { session, runner }: Run): Loop 
     outcome: isOpen ? undefined : outcomeOf(steps),
     error: failure?.error ?? "",
     errorCode: failure?.errorCode ?? "",
-    position: steps[0]?.position ?? "",
+    position: steps.map(({ position }) => position).toSorted()[0] ?? "",
     endPosition: isOpen
       ? undefined
       : ends
