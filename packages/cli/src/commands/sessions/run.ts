@@ -1,3 +1,4 @@
+import type { Session } from "@tapedeck/client";
 import { lastedMs } from "@tapedeck/client/lanes/lasted";
 import { apiAt, type Page } from "../../api/api.ts";
 import { reportUnrecorded } from "../../api/unrecorded.ts";
@@ -14,17 +15,6 @@ export type SessionsOptions = {
   readonly limit: number;
   readonly since?: string;
   readonly until?: string;
-};
-
-type Session = {
-  readonly session: string;
-  readonly source: string;
-  readonly labels: Readonly<Record<string, string>>;
-  readonly startedAt: string | null;
-  readonly endedAt: string | null;
-  readonly endReason: string | null;
-  readonly upstreamVersion: string;
-  readonly gaps: number;
 };
 
 export async function sessions(options: SessionsOptions): Promise<void> {
