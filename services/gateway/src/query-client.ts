@@ -5,14 +5,14 @@ import type {
   ListSourcesResponse,
 } from "@tapedeck/proto/tapedeck/v1/lists";
 import {
-  type BuildStatsRequest,
+  BuildStatsRequest,
   type BuildStatsResponse,
   type FindEventsRequest,
   type FindEventsResponse,
-  type ListRequest,
+  ListRequest,
   type PositionResponse,
   QueryService,
-  type ReadStateRequest,
+  ReadStateRequest,
   type ReadStateResponse,
   type SetAsideResponse,
   type StateHead,
@@ -96,7 +96,7 @@ export function queryClient(
         method.path,
         method.requestSerialize,
         method.responseDeserialize,
-        { ...emptyReadState, ...request },
+        { ...ReadStateRequest.create(), ...request },
         metadata(),
         options(),
       );
@@ -113,11 +113,11 @@ export function queryClient(
       if (head === undefined) throw new Error("ReadState answered without a head");
       return { head, rows };
     },
-    listSources: (request) => unary(QueryService.listSources, { ...emptyList, ...request }),
-    listSessions: (request) => unary(QueryService.listSessions, { ...emptyList, ...request }),
-    listOperations: (request) => unary(QueryService.listOperations, { ...emptyList, ...request }),
-    buildStats: (request) => unary(QueryService.buildStats, { ...emptyStats, ...request }),
-    stats: (about, of) => unary(QueryService.stats, { about, of: { ...emptyStats, ...of } }),
+    listSources: (request) => unary(QueryService.listSources, { ...ListRequest.create(), ...request }),
+    listSessions: (request) => unary(QueryService.listSessions, { ...ListRequest.create(), ...request }),
+    listOperations: (request) => unary(QueryService.listOperations, { ...ListRequest.create(), ...request }),
+    buildStats: (request) => unary(QueryService.buildStats, { ...BuildStatsRequest.create(), ...request }),
+    stats: (about, of) => unary(QueryService.stats, { about, of: { ...BuildStatsRequest.create(), ...of } }),
     findEvents: (request) => unary(QueryService.findEvents, request),
     position: () => unary(QueryService.position, {}),
     setAside: (workspace) => unary(QueryService.setAside, { workspace }),
@@ -131,48 +131,3 @@ function clientError(error: unknown): TapedeckError {
   if (known.code !== "unauthenticated" && known.code !== "forbidden") return known;
   return new TapedeckError("internal", "internal error", {}, { cause: error });
 }
-
-const emptyReadState: ReadStateRequest = {
-  workspace: "",
-  source: "",
-  session: "",
-  at: "",
-  min_position: "",
-  collection: "",
-  key_prefix: "",
-  also: [],
-  with_newest_source: false,
-};
-
-const emptyList: ListRequest = {
-  workspace: "",
-  developers: [],
-  projects: [],
-  upstreams: [],
-  sources: [],
-  sessions: [],
-  kinds: [],
-  subjects: [],
-  outcomes: [],
-  labels: {},
-  from: undefined,
-  to: undefined,
-  limit: 0,
-  page: "",
-  at: "",
-  min_position: "",
-  per_source: 0,
-};
-
-const emptyStats: BuildStatsRequest = {
-  workspace: "",
-  group: [],
-  from: undefined,
-  to: undefined,
-  developers: [],
-  projects: [],
-  artifacts: [],
-  min_position: "",
-  zone: "",
-  labels: {},
-};
