@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { getCACertificates } from "node:tls";
 import { afterAll, expect, onTestFinished, test } from "vitest";
-import { contextsPath, writeContexts } from "./context/contexts.ts";
 import { httpBase } from "./gateway-address.ts";
 import { grpcTarget } from "./grpc-target.ts";
+import { contextsPath, writeContexts } from "./targets/contexts.ts";
 
 const empty = mkdtempSync(join(tmpdir(), "gateway-address-"));
 afterAll(() => rmSync(empty, { recursive: true }));

@@ -3,10 +3,10 @@ import { readFileSync } from "node:fs";
 import tls from "node:tls";
 import { isLoopback } from "@tapedeck/shared/service/loopback";
 import { CommandError } from "./command-error.ts";
-import type { ChosenTapedeck } from "./context/chosen-tapedeck.ts";
-import { chosenTapedeck } from "./context/chosen-tapedeck.ts";
 import type { GatewayUrl } from "./gateway-url.ts";
 import { gatewayUrlText } from "./gateway-url.ts";
+import type { ChosenTapedeck } from "./targets/chosen-tapedeck.ts";
+import { chosenTapedeck } from "./targets/chosen-tapedeck.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 

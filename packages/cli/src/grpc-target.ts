@@ -1,9 +1,9 @@
 import { isIP } from "node:net";
 import { type ChannelCredentials, type ChannelOptions, credentials, Metadata } from "@grpc/grpc-js";
 import { isLoopback } from "@tapedeck/shared/service/loopback";
-import { chosenTapedeck } from "./context/chosen-tapedeck.ts";
 import { assertPrivate, bearerOf, trustedCertificates } from "./gateway-address.ts";
 import type { GatewayUrl } from "./gateway-url.ts";
+import { chosenTapedeck } from "./targets/chosen-tapedeck.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 

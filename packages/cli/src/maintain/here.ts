@@ -7,8 +7,8 @@ import { connectNats, type NatsSettings, natsHosts, natsSettings } from "@tapede
 import { loadSettingsFile, type SettingsReader, settingsReader } from "@tapedeck/shared/service/settings";
 import type { NatsConnection } from "nats";
 import { CommandError } from "../command-error.ts";
-import { type RunningUp, runningUp } from "../up/lock.ts";
-import { natsUser, ownerUrl } from "../up/own-servers.ts";
+import { type RunningUp, runningUp } from "../local-server/lock.ts";
+import { natsUser, ownerUrl } from "../local-server/own-servers.ts";
 
 /** The servers of this machine's Tapedeck: those that `up` runs on a data folder, else those that the settings name. */
 export type Here = {

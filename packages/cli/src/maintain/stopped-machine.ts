@@ -5,10 +5,10 @@ import { loadSecrets } from "@tapedeck/infra/local/secrets";
 import type { NatsConnection } from "nats";
 import { CommandError } from "../command-error.ts";
 import { printError } from "../display/output.ts";
-import { checkDataFolder } from "../up/data-folder.ts";
-import { lockUp } from "../up/lock.ts";
-import { databaseName, natsUser, ownerUrl } from "../up/own-servers.ts";
-import { startServers } from "../up/servers.ts";
+import { checkDataFolder } from "../local-server/data-folder.ts";
+import { lockUp } from "../local-server/lock.ts";
+import { databaseName, natsUser, ownerUrl } from "../local-server/own-servers.ts";
+import { startServers } from "../local-server/servers.ts";
 import { dialNats, findHere } from "./here.ts";
 
 /** NATS and Postgres of a Tapedeck that does not run: those of a data folder, or those that the settings name. */

@@ -1,5 +1,5 @@
-import { chosenText, isElsewhere } from "../context/chosen-tapedeck.ts";
 import { printError } from "../display/output.ts";
+import { chosenText, isElsewhere } from "../targets/chosen-tapedeck.ts";
 
 export type WhichTapedeck = {
   readonly url?: string;

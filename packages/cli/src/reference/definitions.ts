@@ -4,7 +4,7 @@ import { ingestSettings } from "@tapedeck/ingest/for-cli/settings";
 import { querySettings } from "@tapedeck/query/for-cli/settings";
 import type { SettingDefinition } from "@tapedeck/shared/service/setting-definition";
 import { type SettingsReader, settingsReader } from "@tapedeck/shared/service/settings";
-import { ownSettings } from "../up/settings.ts";
+import { ownSettings } from "../local-server/settings.ts";
 
 const readers = {
   gateway: gatewaySettings,

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { ownPort } from "@tapedeck/shared/testing/own-port";
 import { until } from "@tapedeck/shared/testing/until";
-import { type RunningUp, runningUp } from "../up/lock.ts";
+import { type RunningUp, runningUp } from "../local-server/lock.ts";
 import { type RunningCli, startCli } from "./cli.ts";
 
 /** Every listener takes a free port. */

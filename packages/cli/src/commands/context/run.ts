@@ -1,8 +1,8 @@
 import { ownValue } from "@tapedeck/shared/own-value";
 import { CommandError } from "../../command-error.ts";
-import { localContext, readContexts, writeContexts } from "../../context/contexts.ts";
 import { print, printError, printJson } from "../../display/output.ts";
 import { table } from "../../display/table.ts";
+import { localContext, readContexts, writeContexts } from "../../targets/contexts.ts";
 
 export type ContextsOptions = { readonly json?: boolean };
 

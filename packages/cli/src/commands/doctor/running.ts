@@ -1,7 +1,7 @@
 import { readHealthReport } from "../../api/metrics.ts";
-import { type RunningUp, runningUp } from "../../up/lock.ts";
-import { listenFailure } from "../../up/ports.ts";
-import { readUpSettings } from "../../up/settings.ts";
+import { type RunningUp, runningUp } from "../../local-server/lock.ts";
+import { listenFailure } from "../../local-server/ports.ts";
+import { readUpSettings } from "../../local-server/settings.ts";
 import { connectTo } from "./connect-to.ts";
 import { type Finding, fail, ok, warn } from "./finding.ts";
 

@@ -4,9 +4,9 @@ import { delimiter, dirname, join } from "node:path";
 import { loginName } from "@tapedeck/shared/service/login-name";
 import { namePart } from "@tapedeck/shared/source";
 import { bytesText } from "../../display/durations.ts";
-import { projectName } from "../../record/project-name.ts";
-import { spillHome } from "../../record/spill-home.ts";
-import { countWaiting } from "../../up/waiting-spills.ts";
+import { countWaiting } from "../../local-server/waiting-spills.ts";
+import { projectName } from "../../recording/project-name.ts";
+import { spillHome } from "../../recording/spill-home.ts";
 import { type Finding, fail, ok, warn } from "./finding.ts";
 
 const leastNode = 20;

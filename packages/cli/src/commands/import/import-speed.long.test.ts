@@ -9,10 +9,10 @@ import { ended, foreignSession, frameOf } from "@tapedeck/shared/testing/foreign
 import { until } from "@tapedeck/shared/testing/until";
 import { connect, type NatsConnection } from "nats";
 import { afterAll, expect, it, vi } from "vitest";
+import { natsUser } from "../../local-server/own-servers.ts";
 import { progressPipe } from "../../testing/progress.ts";
 import { sessionFileLines, textOf } from "../../testing/session-file-lines.ts";
 import { startUp, type TestUp } from "../../testing/up.ts";
-import { natsUser } from "../../up/own-servers.ts";
 import { importFiles } from "./run.ts";
 
 const cwd = mkdtempSync(join(tmpdir(), "tapedeck-import-speed-"));

@@ -7,7 +7,7 @@ import { openSpill, type Spill } from "@tapedeck/tap/spill/spill";
 import { ulid } from "ulid";
 import { CommandError } from "../../command-error.ts";
 import type { GrpcTarget } from "../../grpc-target.ts";
-import { spillHome } from "../../record/spill-home.ts";
+import { spillHome } from "../../recording/spill-home.ts";
 import { refusalIn } from "./refusal.ts";
 
 export type ToImport = {

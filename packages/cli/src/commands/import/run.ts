@@ -8,7 +8,7 @@ import { CommandError } from "../../command-error.ts";
 import { print, printError, printJson } from "../../display/output.ts";
 import { grpcTarget } from "../../grpc-target.ts";
 import { Progress, type ProgressTo } from "../../progress.ts";
-import { projectName } from "../../record/project-name.ts";
+import { projectName } from "../../recording/project-name.ts";
 import { isSessionFile } from "../../session-file/session-file.ts";
 import { importSessionFiles } from "./import-sessions.ts";
 import { knownSessions } from "./known-sessions.ts";

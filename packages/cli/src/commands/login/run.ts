@@ -2,11 +2,11 @@ import { resolve } from "node:path";
 import { text } from "node:stream/consumers";
 import { ownValue } from "@tapedeck/shared/own-value";
 import { CommandError } from "../../command-error.ts";
-import { askAbout } from "../../context/about.ts";
-import { type Context, localContext, readContexts, writeContexts } from "../../context/contexts.ts";
 import { print } from "../../display/output.ts";
 import { httpBaseOf } from "../../gateway-address.ts";
 import { gatewayUrlText, parseGatewayUrl } from "../../gateway-url.ts";
+import { askAbout } from "../../targets/about.ts";
+import { type Context, localContext, readContexts, writeContexts } from "../../targets/contexts.ts";
 import { askHidden } from "./ask-hidden.ts";
 
 export type LoginOptions = { readonly name?: string; readonly ca?: string; readonly grpcPort?: number };

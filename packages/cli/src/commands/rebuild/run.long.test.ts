@@ -5,9 +5,9 @@ import { loadSecrets } from "@tapedeck/infra/local/secrets";
 import { openDatabase } from "@tapedeck/query/for-cli/maintain";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, it } from "vitest";
+import { ownerUrl } from "../../local-server/own-servers.ts";
 import { startCli } from "../../testing/cli.ts";
 import { startUp } from "../../testing/up.ts";
-import { ownerUrl } from "../../up/own-servers.ts";
 
 it("the running query rebuilds its tables by its own settings, and says what keeps it from that", async () => {
   await using cleanup = new AsyncDisposableStack();

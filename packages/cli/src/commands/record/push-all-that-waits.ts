@@ -1,7 +1,7 @@
 import { takeLeftEventLogs } from "@tapedeck/tap/skaffold/event-log/left-event-logs";
 import { type OrphanedSpill, orphanedSpills } from "@tapedeck/tap/spill/spill-folder";
 import { type GrpcTarget, grpcTarget } from "../../grpc-target.ts";
-import { pushWaiting } from "../../record/waiting.ts";
+import { pushWaiting } from "../../recording/waiting.ts";
 
 export type PushAllThatWaits = {
   readonly home: string;

@@ -3,8 +3,8 @@ import { loginName } from "@tapedeck/shared/service/login-name";
 import { SettingsError } from "@tapedeck/shared/service/settings";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import { CommandError } from "../../command-error.ts";
-import { projectName } from "../../record/project-name.ts";
-import { vagrantProject } from "../../record/vagrant-project.ts";
+import { projectName } from "../../recording/project-name.ts";
+import { vagrantProject } from "../../recording/vagrant-project.ts";
 import type { RecordOptions } from "./options.ts";
 
 type FolderNames = { readonly developer: string; readonly project: string };

@@ -1,7 +1,7 @@
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import type { TapItem } from "@tapedeck/tap/tap";
 import type { GrpcTarget } from "../../grpc-target.ts";
-import type { ConnectionFailure } from "../../record/connection-failure.ts";
+import type { ConnectionFailure } from "../../recording/connection-failure.ts";
 
 export type StateLinesOptions = {
   readonly upstream: UpstreamName;

@@ -1,6 +1,6 @@
 import { Client, type Metadata, type ServiceError, status } from "@grpc/grpc-js";
 import type { GrpcTarget } from "../../grpc-target.ts";
-import { failureOf } from "../../record/connection-failure.ts";
+import { failureOf } from "../../recording/connection-failure.ts";
 
 /** Written out: the messages' module takes longer to load than the answer takes to come, and none is sent. */
 const push = "/tapedeck.v1.Recorder/Push";

@@ -3,7 +3,7 @@ import { until } from "@tapedeck/shared/testing/until";
 import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import type { TapItem } from "@tapedeck/tap/tap";
 import { expect, it } from "vitest";
-import { type GitName, type GitState, gitNames } from "../../record/labels.ts";
+import { type GitName, type GitState, gitNames } from "../../recording/labels.ts";
 import { LoopLabelReader } from "./loop-labels.ts";
 
 const clean: GitState = { branch: "main", commit: "a1", dirty: "false" };

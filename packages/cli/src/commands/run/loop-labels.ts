@@ -3,7 +3,7 @@ import { delay } from "@tapedeck/shared/sync/delay";
 import { msBetween, timestampNow } from "@tapedeck/shared/time/timestamp";
 import { loopStartOf } from "@tapedeck/tap/skaffold/v1-frame";
 import type { TapItem } from "@tapedeck/tap/tap";
-import type { GitName, GitState, Labels } from "../../record/labels.ts";
+import type { GitName, GitState, Labels } from "../../recording/labels.ts";
 
 export type LoopLabelsOptions = {
   /** The session's labels. Never rejects. */

@@ -6,7 +6,7 @@ import type { TapIdentity } from "@tapedeck/tap/spill/spill-folder";
 import { ulid } from "ulid";
 import { CommandError, sentenceOf } from "../../command-error.ts";
 import type { GrpcTarget } from "../../grpc-target.ts";
-import { spillHome } from "../../record/spill-home.ts";
+import { spillHome } from "../../recording/spill-home.ts";
 import type { RunOptions } from "./options.ts";
 import type { Env, Recordable } from "./recordable.ts";
 

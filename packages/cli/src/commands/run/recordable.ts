@@ -1,6 +1,6 @@
 import type { Transform } from "node:stream";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
-import type { Labels } from "../../record/labels.ts";
+import type { Labels } from "../../recording/labels.ts";
 
 export type Env = Readonly<Record<string, string | undefined>>;
 

@@ -1,7 +1,7 @@
 import { namePart } from "@tapedeck/shared/source";
 import { timestampNow } from "@tapedeck/shared/time/timestamp";
 import { sentenceOf } from "../../command-error.ts";
-import { ciLabels, gitNames, gitState, type Labels, sessionLabels } from "../../record/labels.ts";
+import { ciLabels, gitNames, gitState, type Labels, sessionLabels } from "../../recording/labels.ts";
 import { abortSignal, unlessAborted } from "./abort-signal.ts";
 import type { CommandProcess } from "./command-process.ts";
 import type { RunOptions } from "./options.ts";

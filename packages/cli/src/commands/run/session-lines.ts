@@ -2,8 +2,8 @@ import type { TapedeckEvent } from "@tapedeck/client";
 import type { Loop } from "@tapedeck/client/lanes/step";
 import { isKind } from "@tapedeck/shared/events/kinds";
 import { timeoutSignal } from "@tapedeck/shared/sync/timers";
-import { chosenTapedeck } from "../../context/chosen-tapedeck.ts";
 import { gatewayUrlText } from "../../gateway-url.ts";
+import { chosenTapedeck } from "../../targets/chosen-tapedeck.ts";
 import type { CommandExit } from "./command-process.ts";
 import type { Env } from "./recordable.ts";
 

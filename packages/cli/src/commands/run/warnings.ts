@@ -2,7 +2,7 @@ import { dirname } from "node:path";
 import { commandToStart } from "@tapedeck/shared/installation";
 import { sentenceOf } from "../../command-error.ts";
 import { printError } from "../../display/output.ts";
-import { spillHome } from "../../record/spill-home.ts";
+import { spillHome } from "../../recording/spill-home.ts";
 import type { Left } from "./record-command.ts";
 
 export function warn(line: string): void {

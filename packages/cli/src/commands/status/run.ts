@@ -10,8 +10,8 @@ import { print, printJson } from "../../display/output.ts";
 import { shortSource } from "../../display/source-name.ts";
 import { statusColour } from "../../display/status-colour.ts";
 import { table } from "../../display/table.ts";
-import { isEmptyHome, spillHome } from "../../record/spill-home.ts";
-import { type RunningUp, runningUp } from "../../up/lock.ts";
+import { type RunningUp, runningUp } from "../../local-server/lock.ts";
+import { isEmptyHome, spillHome } from "../../recording/spill-home.ts";
 
 export type StatusOptions = { readonly url?: string; readonly json?: boolean; readonly data: string };
 
@@ -157,7 +157,7 @@ async function healthOf(running: RunningUp | undefined, gateway: string): Promis
 
 async function countWaitingSpills(): Promise<number> {
   const home = spillHome(process.env);
-  return isEmptyHome(home) ? 0 : (await import("../../up/waiting-spills.ts")).countWaiting(home);
+  return isEmptyHome(home) ? 0 : (await import("../../local-server/waiting-spills.ts")).countWaiting(home);
 }
 
 /** A Tapedeck that records takes them within seconds; the demo never does. */

@@ -2,9 +2,9 @@ import { ownValue } from "@tapedeck/shared/own-value";
 import type { TokenRecord } from "@tapedeck/shared/tokens/token";
 import { apiAt } from "../../api/api.ts";
 import { CommandError } from "../../command-error.ts";
-import { chosenTapedeck } from "../../context/chosen-tapedeck.ts";
-import { readContexts, writeContexts } from "../../context/contexts.ts";
 import { print, printError, printJson } from "../../display/output.ts";
+import { chosenTapedeck } from "../../targets/chosen-tapedeck.ts";
+import { readContexts, writeContexts } from "../../targets/contexts.ts";
 
 export type RenewTokenOptions = { readonly url?: string; readonly json?: boolean };
 

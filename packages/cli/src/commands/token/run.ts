@@ -1,8 +1,8 @@
 import type { Role, TokenRecord } from "@tapedeck/shared/tokens/token";
 import { CommandError } from "../../command-error.ts";
-import { isElsewhere } from "../../context/chosen-tapedeck.ts";
 import { jsonText, print, printError, printJson } from "../../display/output.ts";
 import { table } from "../../display/table.ts";
+import { isElsewhere } from "../../targets/chosen-tapedeck.ts";
 import { readDevelopers } from "./developer-list.ts";
 import { type NewToken, remoteTokens, type Tokens } from "./tokens.ts";
 import { openTokensHere } from "./tokens-here.ts";

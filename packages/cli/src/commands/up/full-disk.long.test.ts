@@ -10,10 +10,10 @@ import { createMetrics, Gauge } from "@tapedeck/shared/service/metrics";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, it } from "vitest";
+import { startServers } from "../../local-server/servers.ts";
 import { startCli } from "../../testing/cli.ts";
 import { recordingFolder } from "../../testing/skaffold-program.ts";
 import { startUp } from "../../testing/up.ts";
-import { startServers } from "../../up/servers.ts";
 import { mendFullDisk } from "./full-disk.ts";
 
 it.each([

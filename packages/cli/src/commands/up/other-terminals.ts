@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import { ownValue } from "@tapedeck/shared/own-value";
 import { envName } from "@tapedeck/shared/service/settings";
-import type { UpSettings } from "../../up/settings.ts";
+import type { UpSettings } from "../../local-server/settings.ts";
 
 /** Settings by which a command finds the Tapedeck of its machine (`localTapedeck`). */
 const found = ["tls.cert", "gateway.hosts", "gateway.http.port", "gateway.grpc.port"].map(envName);

@@ -5,10 +5,10 @@ import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { type FakeSkaffold, startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { runningUp } from "../../local-server/lock.ts";
 import { type RunningCli, startCli } from "../../testing/cli.ts";
 import { installSkaffold, recordingFolder } from "../../testing/skaffold-program.ts";
 import { startUp, type TestUp } from "../../testing/up.ts";
-import { runningUp } from "../../up/lock.ts";
 
 const dev = recordingFolder("01-dev-success-3-artifacts-5-iterations");
 const build = recordingFolder("12-skaffold-build-one-shot");

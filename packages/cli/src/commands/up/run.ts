@@ -7,14 +7,20 @@ import { namePart, sourceName } from "@tapedeck/shared/source";
 import { sentenceOf } from "../../command-error.ts";
 import { print } from "../../display/output.ts";
 import type { GrpcTarget } from "../../grpc-target.ts";
-import { spillHome } from "../../record/spill-home.ts";
-import { checkDataFolder } from "../../up/data-folder.ts";
-import { lockUp } from "../../up/lock.ts";
-import { analystPassword, databaseName, natsUser, ownerUrl } from "../../up/own-servers.ts";
-import { choosePorts, type Listener, refuseTakenPorts } from "../../up/ports.ts";
-import { startServers } from "../../up/servers.ts";
-import { type ListenerName, readUpSettings, serviceEnv, type UpSettings, type UpSource } from "../../up/settings.ts";
-import { countWaiting, takeWaitingSpills } from "../../up/waiting-spills.ts";
+import { checkDataFolder } from "../../local-server/data-folder.ts";
+import { lockUp } from "../../local-server/lock.ts";
+import { analystPassword, databaseName, natsUser, ownerUrl } from "../../local-server/own-servers.ts";
+import { choosePorts, type Listener, refuseTakenPorts } from "../../local-server/ports.ts";
+import { startServers } from "../../local-server/servers.ts";
+import {
+  type ListenerName,
+  readUpSettings,
+  serviceEnv,
+  type UpSettings,
+  type UpSource,
+} from "../../local-server/settings.ts";
+import { countWaiting, takeWaitingSpills } from "../../local-server/waiting-spills.ts";
+import { spillHome } from "../../recording/spill-home.ts";
 import { type ChildService, startChildService } from "./child-service.ts";
 import { startDemo } from "./demo.ts";
 import { forgetOld, pauseUnwatched } from "./demo-care.ts";

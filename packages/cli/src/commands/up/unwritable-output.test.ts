@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { ownPort } from "@tapedeck/shared/testing/own-port";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, it } from "vitest";
-import { runningUp } from "../../up/lock.ts";
+import { runningUp } from "../../local-server/lock.ts";
 
 const main = fileURLToPath(new URL("../../../bin/tapedeck.mjs", import.meta.url));
 const listeners = ["GATEWAY_GRPC", "GATEWAY_HTTP", "QUERY_GRPC", "QUERY_HEALTH", "INGEST_GRPC", "INGEST_HEALTH"];

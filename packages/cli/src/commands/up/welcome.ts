@@ -3,7 +3,7 @@ import { commandToStart } from "@tapedeck/shared/installation";
 import { isLoopback } from "@tapedeck/shared/service/loopback";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import { coloured } from "../../display/colour.ts";
-import type { GatewayAccess } from "../../up/settings.ts";
+import type { GatewayAccess } from "../../local-server/settings.ts";
 
 export type Welcome = {
   readonly mode: "demo" | "record";

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import { resolve } from "node:path";
 import { CommandError } from "../../../command-error.ts";
-import { projectName } from "../../../record/project-name.ts";
+import { projectName } from "../../../recording/project-name.ts";
 import { programName, type RecordableCommand } from "../recordable.ts";
 import { readSkaffoldCommand, type SkaffoldCommand } from "./command.ts";
 

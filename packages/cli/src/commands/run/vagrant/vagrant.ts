@@ -1,7 +1,7 @@
 import { isatty } from "node:tty";
 import { ulid } from "ulid";
 import { CommandError } from "../../../command-error.ts";
-import { vagrantProject } from "../../../record/vagrant-project.ts";
+import { vagrantProject } from "../../../recording/vagrant-project.ts";
 import { programName, type RecordableCommand } from "../recordable.ts";
 import { type AddressSource, canSeeSockets, watchSockets } from "../sockets.ts";
 import { logLevels, readVagrantCommand } from "./command.ts";

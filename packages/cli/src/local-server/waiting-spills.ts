@@ -3,7 +3,7 @@ import { delay } from "@tapedeck/shared/sync/delay";
 import { leftEventLogs } from "@tapedeck/tap/skaffold/event-log/left-event-logs";
 import { type OrphanedSpill, orphanedSpills } from "@tapedeck/tap/spill/spill-folder";
 import type { GrpcTarget } from "../grpc-target.ts";
-import { pushWaiting } from "../record/waiting.ts";
+import { pushWaiting } from "../recording/waiting.ts";
 
 export type TakeWaitingSpills = {
   /** Where taps leave their spills. */

@@ -11,8 +11,8 @@ import { certificateError } from "@tapedeck/shared/service/tls/certificate";
 import { demoWorkspace } from "@tapedeck/shared/source";
 import type { UpOptions } from "../commands/up/options.ts";
 import { environmentVariables, logLevels } from "../environment-variables.ts";
-import { projectName } from "../record/project-name.ts";
-import { vagrantProject } from "../record/vagrant-project.ts";
+import { projectName } from "../recording/project-name.ts";
+import { vagrantProject } from "../recording/vagrant-project.ts";
 import { analystPassword, natsUser, ownerUrl } from "./own-servers.ts";
 import type { Listener } from "./ports.ts";
 
