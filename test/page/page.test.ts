@@ -138,6 +138,29 @@ describe.skipIf(browserProgram === undefined)("the page", () => {
   });
 });
 
+it.skipIf(browserProgram === undefined)("Health links to the manual only where the gateway has it", async () => {
+  await using cleanup = new AsyncDisposableStack();
+  const stack = cleanup.use(await startStack({ skaffold: [] }));
+  const browser = cleanup.adopt(await launchBrowser(), (one) => one.close());
+  await using opened = await openPage(browser, "about:blank");
+  const { page, errors } = opened;
+  let docs: string | undefined;
+  await page.route("**/about", async (route) => {
+    const { docs: _, ...answer } = await (await route.fetch()).json();
+    await route.fulfill({ json: { ...answer, docs } });
+  });
+  await page.route("**/docs/", (route) => route.fulfill({ contentType: "text/html", body: "<h1>The manual</h1>" }));
+  const manual = page.getByRole("link", { name: "manual" });
+  await page.goto(`http://${stack.http}/health`);
+  await page.getByText("Figures for monitoring").waitFor();
+  expect(await manual.count()).toBe(0);
+  docs = "/docs/";
+  await page.reload();
+  await manual.click();
+  await page.getByRole("heading", { name: "The manual" }).waitFor();
+  expect([new URL(page.url()).pathname, errors]).toEqual(["/docs/", []]);
+});
+
 it.skipIf(browserProgram === undefined)("Health says how the log grew, and what waits to be recorded", async () => {
   await using cleanup = new AsyncDisposableStack();
   const recording = loadRecording(join(recordings, "20-old-v1.39.18"));

@@ -97,7 +97,7 @@ export function followLinks(): void {
     if (!link || click.defaultPrevented || click.button !== 0 || click.metaKey || click.ctrlKey || click.shiftKey)
       return;
     const { pathname, origin, search } = new URL(link.href);
-    if (origin !== location.origin || link.target !== "" || pathname.startsWith("/api/")) return;
+    if (origin !== location.origin || link.target !== "" || /^\/(api|docs)\//.test(pathname)) return;
     click.preventDefault();
     navigate(pathname + search);
   });

@@ -151,13 +151,13 @@ export class Listeners implements AsyncDisposable {
         grpc,
         auth: config.auth,
         signIn: this.#serveProviderSignIn(app),
+        docs: docsRoutes(app),
         authenticate,
         shown,
       });
       signInRoutes(app, { needsToken, authenticate, seal: this.#seal, isTls, watch });
       operationsRoutes(app, { ...health, metrics: registry, needsToken });
       pageRoutes(app);
-      docsRoutes(app);
     }
     const address = await listenHttp(app, at);
     this.#stack.defer(() => app.close());

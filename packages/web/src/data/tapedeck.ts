@@ -8,6 +8,8 @@ export type ServerInfo = {
   readonly time: string;
   /** Where to begin to sign in by an identity provider; absent without one. */
   readonly signIn?: { readonly title: string; readonly url: string };
+  /** The path of the manual; absent where the gateway does not have it. */
+  readonly docs?: string;
   readonly token?: { readonly name: string; readonly workspace: string; readonly roles: readonly string[] };
 };
 

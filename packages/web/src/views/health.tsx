@@ -87,6 +87,11 @@ export function HealthView() {
       <Sources sources={health.sources} waiting={health.status?.waiting ?? []} />
       {health.tokens !== undefined && <Tokens tokens={health.tokens} />}
       <p class="quiet-text">
+        {about.value?.docs !== undefined && (
+          <>
+            How to use and operate Tapedeck is in the <a href={about.value.docs}>manual</a>.{" "}
+          </>
+        )}
         Figures for monitoring are at <code>/metrics</code>, the reasons of a check that fails at <code>/readyz</code>.
       </p>
     </div>

@@ -13,6 +13,8 @@ export type ServerInfo = {
   readonly time: string;
   /** Where a browser begins to sign in by an identity provider, and that provider's name; absent without one. */
   readonly signIn?: { readonly title: string; readonly url: string };
+  /** The path of the manual; absent if it was not built. */
+  readonly docs?: string;
   /** The rights of the request's token; absent without one. */
   readonly token?: {
     readonly name: string;
@@ -28,6 +30,7 @@ export type AboutOptions = {
   readonly grpc: string;
   readonly auth: ServerInfo["auth"];
   readonly signIn: ServerInfo["signIn"];
+  readonly docs: string | undefined;
   readonly authenticate: Authenticator;
   /** The header `authorization`, or what the cookie of the page stands for. */
   readonly shown: (request: FastifyRequest) => ShownLogin;
@@ -38,11 +41,12 @@ export type AboutOptions = {
  * of the record. A request with a token gets the token's rights, or 401.
  */
 export function aboutRoute(app: FastifyInstance, options: AboutOptions): void {
-  const { version, grpc, auth, signIn, authenticate } = options;
+  const { version, grpc, auth, signIn, docs, authenticate } = options;
   app.get("/about", { config: { access: "everyone" } }, async (request, reply) => {
     const shown = options.shown(request);
     const grpcPort = Number(grpc.slice(grpc.lastIndexOf(":") + 1));
-    const about: ServerInfo = { version, grpcPort, auth, time: new Date().toISOString(), ...(signIn && { signIn }) };
+    const time = new Date().toISOString();
+    const about: ServerInfo = { version, grpcPort, auth, time, ...(signIn && { signIn }), ...(docs && { docs }) };
     const isNobody = shown.authorization === undefined && shown.session === undefined;
     if (auth === "none" || isNobody) return about;
     try {

@@ -69,6 +69,11 @@ it("serves nothing but the files of the manual", async () => {
   }
 });
 
+it("returns the path of the manual, which /about names, only if it was built", () => {
+  const path = (folder: string) => docsRoutes(fastify({ exposeHeadRoutes: false }), folder);
+  expect([path(built()), path(mkdtempSync(join(tmpdir(), "docs-")))]).toEqual(["/docs/", undefined]);
+});
+
 it.each(["/docs", "/docs/", "/docs/team.html"])("without the built manual, %s says how to build it", async (url) => {
   const { statusCode, headers, body } = await serving(mkdtempSync(join(tmpdir(), "docs-")))(url);
   expect([statusCode, headers["content-type"]]).toEqual([404, "text/plain; charset=utf-8"]);

@@ -9,8 +9,11 @@ const notBuilt =
 
 const open = { config: { access: "everyone" } } as const;
 
-/** Serves the manual at /docs. It says nothing about the record, so it is open to everyone. */
-export function docsRoutes(app: FastifyInstance, folder: string = builtDocs()): void {
+/**
+ * Serves the manual at /docs. It says nothing about the record, so it is open to everyone.
+ * @returns the path of its first page; undefined if the manual was not built
+ */
+export function docsRoutes(app: FastifyInstance, folder: string = builtDocs()): string | undefined {
   const docs = readStaticFiles(folder, policyOf);
   app.route({
     method: ["GET", "HEAD"],
@@ -30,6 +33,7 @@ export function docsRoutes(app: FastifyInstance, folder: string = builtDocs()): 
       return sendFile(request, reply, file);
     },
   });
+  return docs === undefined ? undefined : "/docs/";
 }
 
 /** Where `npm run docs:build` writes, or in a package beside the program. */
