@@ -25,9 +25,7 @@ describe("beyond this machine", () => {
 
   it("certificates between services are for services on several machines", () => {
     const files = { TAPEDECK_SERVICES_TLS_CERT: "/nowhere/cert.pem", TAPEDECK_SERVICES_TLS_KEY: "/nowhere/key.pem" };
-    expect(() => readUpSettings(options, files)).toThrow(
-      /services.tls: it is for services that are started one by one/,
-    );
+    expect(() => readUpSettings(options, files)).toThrow(/services.tls: only for services that are started one by one/);
   });
 
   it("the certificate is checked before anything starts", () => {
