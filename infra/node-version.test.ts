@@ -1,5 +1,5 @@
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 
-test("everything runs on Node 24, whatever the machine has", () => {
+it("everything runs on Node 24, whatever the machine has", () => {
   expect(process.version).toMatch(/^v24\./);
 });

@@ -1,10 +1,10 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 
 type Packed = readonly { readonly files: readonly { readonly path: string }[] }[];
 
-test("the package carries its generated code, and nothing that only generates it", async () => {
+it("the package carries its generated code, and nothing that only generates it", async () => {
   const cwd = import.meta.dirname;
   const { stdout } = await promisify(execFile)("npm", ["pack", "--dry-run", "--json"], { cwd });
   // npm 12 answers with an object by package name, npm 11 with a list.

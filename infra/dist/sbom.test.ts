@@ -1,5 +1,5 @@
 import { version } from "@tapedeck/shared/version";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { type Bom, bomOf, installedWith, joined, materialsOfExecutable, restricted } from "./sbom.ts";
 
 const component = (name: string, version: string) => ({ "bom-ref": `${name}@${version}`, name, version });
@@ -17,7 +17,7 @@ const all: Bom = {
   ],
 };
 
-test("a bill has what is in its subject, and nothing of the checkout beside", () => {
+it("a bill has what is in its subject, and nothing of the checkout beside", () => {
   const materials = restricted(all, [
     { name: "a", version: "1.0.0" },
     { name: "b", version: "1.0.0" },
@@ -31,11 +31,11 @@ test("a bill has what is in its subject, and nothing of the checkout beside", ()
   expect(bom.metadata).toMatchObject({ tools: [], component: { "bom-ref": `p@${version}`, purl: "pkg:generic/p" } });
 });
 
-test("a package that npm does not know is an error and not an omission", () => {
+it("a package that npm does not know is an error and not an omission", () => {
   expect(() => restricted(all, [{ name: "c", version: "1.0.0" }])).toThrow("c@1.0.0");
 });
 
-test("a bill has no paths of the machine that made it", () => {
+it("a bill has no paths of the machine that made it", () => {
   const [local, remote] = [{ url: "file:/build/p.tgz" }, { url: "https://registry.example/p.tgz" }];
   const materials = {
     components: [{ ...component("p", "1.0.0"), externalReferences: [local, remote] }],
@@ -46,12 +46,12 @@ test("a bill has no paths of the machine that made it", () => {
   ]);
 });
 
-test("an executable consists of a Node and of what its script contains", () => {
+it("an executable consists of a Node and of what its script contains", () => {
   const { components } = materialsOfExecutable(all, [{ name: "b", version: "2.0.0" }]);
   expect(components.map((one) => one["bom-ref"])).toEqual([`node@${process.versions.node}`, "b@2.0.0"]);
 });
 
-test("a component of two parts is there once", () => {
+it("a component of two parts is there once", () => {
   const [one, other] = [restricted(all, [{ name: "a", version: "1.0.0" }]), all];
   expect(joined(one, other).components).toHaveLength(all.components.length);
   expect(joined(one, other).dependencies).toEqual(all.dependencies);
@@ -59,7 +59,7 @@ test("a component of two parts is there once", () => {
   expect(joined(itself, one).dependencies).toEqual(one.dependencies);
 });
 
-test("a dependency, also an optional one, is found as Node finds it: the nearest, under its own name", () => {
+it("a dependency, also an optional one, is found as Node finds it: the nearest, under its own name", () => {
   const packages = {
     "": {},
     "node_modules/a": { version: "1.0.0", dependencies: { b: "^1" } },

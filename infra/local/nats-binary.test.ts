@@ -5,7 +5,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
 import { create } from "tar";
-import { afterEach, expect, test, vi } from "vitest";
+import { afterEach, expect, it, vi } from "vitest";
 import { temporaryFolder } from "../testing/temporary-folder.ts";
 import { findNatsServer, isNewEnough } from "./nats-binary.ts";
 import { type FetchNats, fetchNatsRelease, releaseName } from "./nats-release.ts";
@@ -30,7 +30,7 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-test.each([
+it.each([
   ["2.11.9", false],
   ["2.12.0", true],
   ["2.15.1", true],
@@ -40,14 +40,14 @@ test.each([
   expect(isNewEnough(version)).toBe(expected);
 });
 
-test("the one on PATH is taken if it is new enough", async () => {
+it("the one on PATH is taken if it is new enough", async () => {
   const dir = await temporaryFolder();
   await program(join(dir, "nats-server"), "2.12.1");
   onPath(dir);
   expect(await findNatsServer({ bin: await temporaryFolder(), log, sources: [] })).toBe("nats-server");
 });
 
-test("one that was fetched before is taken rather than an old one on PATH", async () => {
+it("one that was fetched before is taken rather than an old one on PATH", async () => {
   const [dir, bin] = [await temporaryFolder(), await temporaryFolder()];
   await program(join(dir, "nats-server"), "2.10.0");
   const kept = await program(join(bin, "nats-server"), "2.15.1");
@@ -55,7 +55,7 @@ test("one that was fetched before is taken rather than an old one on PATH", asyn
   expect(await findNatsServer({ bin, log, sources: [] })).toBe(kept);
 });
 
-test("two that fetch at once both get a whole one, and no rest stays", async () => {
+it("two that fetch at once both get a whole one, and no rest stays", async () => {
   onPath("/nowhere");
   const bin = await temporaryFolder();
   const sources = [failing("github.com can't be reached"), giving("2.15.1")];
@@ -67,14 +67,14 @@ test("two that fetch at once both get a whole one, and no rest stays", async () 
   expect(await readdir(bin)).toEqual(["nats-server"]);
 });
 
-test("an old one that was fetched is not kept", async () => {
+it("an old one that was fetched is not kept", async () => {
   onPath("/nowhere");
   await expect(findNatsServer({ bin: await temporaryFolder(), log, sources: [giving("2.9.0")] })).rejects.toThrow(
     /2\.9\.0/,
   );
 });
 
-test("when all fails one sentence says what to install", async () => {
+it("when all fails one sentence says what to install", async () => {
   const dir = await temporaryFolder();
   await program(join(dir, "nats-server"), "2.10.0");
   onPath(dir);
@@ -85,7 +85,7 @@ test("when all fails one sentence says what to install", async () => {
   );
 });
 
-test("a release is unpacked if it is what SHA256SUMS says, and refused if not", async () => {
+it("a release is unpacked if it is what SHA256SUMS says, and refused if not", async () => {
   const dir = await temporaryFolder();
   const archive = `${releaseName}.tar.gz`;
   await program(join(dir, releaseName, "nats-server"), "2.15.1");

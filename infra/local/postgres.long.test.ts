@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Client } from "pg";
-import { expect, inject, test } from "vitest";
+import { expect, inject, it } from "vitest";
 import { temporaryFolder } from "../testing/temporary-folder.ts";
 import { LocalServerError } from "./local-server-error.ts";
 import { startPostgres } from "./postgres.ts";
@@ -27,7 +27,7 @@ const query = async (url: string, text: string): Promise<unknown[]> => {
   }
 };
 
-test("data survive a kill -9, and a pid file whose number belongs to somebody else by now", async () => {
+it("data survive a kill -9, and a pid file whose number belongs to somebody else by now", async () => {
   const dataDir = await folder();
   const options = { dataDir, port: 0, password: "p@ss/word" };
   const first = await startPostgres(options);
@@ -48,21 +48,21 @@ test("data survive a kill -9, and a pid file whose number belongs to somebody el
   await somebody.end();
 });
 
-test("nobody gets in without the password", async () => {
+it("nobody gets in without the password", async () => {
   await using server = await startPostgres({ dataDir: await folder(), port: 0, password: "right", fsync: false });
   const url = new URL(server.url("postgres"));
   url.password = "wrong";
   await expect(query(url.href, "select 1")).rejects.toThrow(/password authentication failed/);
 });
 
-test("another password than at the first start is taken over", async () => {
+it("another password than at the first start is taken over", async () => {
   const dataDir = await folder();
   await (await startPostgres({ dataDir, port: 0, password: "one", fsync: false })).stop();
   await using server = await startPostgres({ dataDir, port: 0, password: "other", fsync: false });
   expect(await query(server.url("postgres"), "select 1 as n")).toEqual([{ n: 1 }]);
 });
 
-test("a server that is not persistent removes its data when it stops", async () => {
+it("a server that is not persistent removes its data when it stops", async () => {
   const dataDir = await folder();
   const server = await startPostgres({ dataDir, port: 0, persistent: false, fsync: false });
   expect(existsSync(dataDir)).toBe(true);
@@ -70,7 +70,7 @@ test("a server that is not persistent removes its data when it stops", async () 
   expect(existsSync(dataDir)).toBe(false);
 });
 
-test("a taken port is named, and a second server on the same data refused or allowed to take over", async () => {
+it("a taken port is named, and a second server on the same data refused or allowed to take over", async () => {
   const dataDir = await folder();
   await using server = await startPostgres({ dataDir, port: 0, fsync: false });
   const elsewhere = startPostgres({ dataDir: await folder(), port: server.port, fsync: false });
@@ -84,7 +84,7 @@ test("a taken port is named, and a second server on the same data refused or all
   expect(next.port).toBe(server.port);
 });
 
-test("a folder that has lost+found keeps it, and the data are made in it once", async () => {
+it("a folder that has lost+found keeps it, and the data are made in it once", async () => {
   const dataDir = await folder();
   await mkdir(join(dataDir, "lost+found"), { recursive: true });
   await writeFile(join(dataDir, "core"), "");
@@ -101,7 +101,7 @@ test("a folder that has lost+found keeps it, and the data are made in it once", 
 
 const mayMount = spawnSync("unshare", ["--mount", "true"]).status === 0;
 
-test.skipIf(!mayMount).each(["tmpfs", "bind"])("an empty mount point can be its folder: %s", async (how) => {
+it.skipIf(!mayMount).each(["tmpfs", "bind"])("an empty mount point can be its folder: %s", async (how) => {
   const top = await temporaryFolder();
   await chmod(top, 0o755);
   const dataDir = join(top, "data");
@@ -120,7 +120,7 @@ test.skipIf(!mayMount).each(["tmpfs", "bind"])("an empty mount point can be its 
   expect([ran.stdout.toString(), ran.stderr.toString()]).toEqual(["started twice\n", ""]);
 });
 
-test("a data directory of something else or of another version is refused", async () => {
+it("a data directory of something else or of another version is refused", async () => {
   const dataDir = await folder();
   await mkdir(dataDir);
   await writeFile(join(dataDir, "thesis.tex"), "");

@@ -1,10 +1,10 @@
 import { readdir, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { temporaryFolder } from "../testing/temporary-folder.ts";
 import { loadSecrets } from "./secrets.ts";
 
-test("secrets are made once and stay", async () => {
+it("secrets are made once and stay", async () => {
   const file = join(await temporaryFolder(), "deep", "secrets");
   const first = await loadSecrets(file);
   expect(new Set(Object.values(first)).size).toBe(3);
@@ -13,14 +13,14 @@ test("secrets are made once and stay", async () => {
   expect((await stat(file)).mode & 0o777).toBe(0o600);
 });
 
-test("callers that come at the same time get the same secrets, and nothing is left over", async () => {
+it("callers that come at the same time get the same secrets, and nothing is left over", async () => {
   const dir = await temporaryFolder();
   const all = await Promise.all(Array.from({ length: 20 }, () => loadSecrets(join(dir, "secrets"))));
   expect(new Set(all.map((secrets) => secrets.servicesKey)).size).toBe(1);
   expect(await readdir(dir)).toEqual(["secrets"]);
 });
 
-test.each(["", "{", "null", '{"natsPassword":"a"}'])("a damaged file (%j) is an error that names it", async (text) => {
+it.each(["", "{", "null", '{"natsPassword":"a"}'])("a damaged file (%j) is an error that names it", async (text) => {
   const file = join(await temporaryFolder(), "secrets");
   await writeFile(file, text);
   await expect(loadSecrets(file)).rejects.toThrow(`${file} can't be used`);

@@ -5,7 +5,7 @@ import { readFile, symlink } from "node:fs/promises";
 import { delimiter, join } from "node:path";
 import { createInterface } from "node:readline";
 import { Client } from "pg";
-import { expect, inject, onTestFinished, test, vi } from "vitest";
+import { expect, inject, it, onTestFinished, vi } from "vitest";
 import { temporaryFolder } from "../testing/temporary-folder.ts";
 import { startNatsServer } from "./nats-server.ts";
 import { startPostgres } from "./postgres.ts";
@@ -39,7 +39,7 @@ async function exited(pid: number): Promise<void> {
   await vi.waitFor(() => expect(() => process.kill(pid, 0)).toThrow(), patient);
 }
 
-test("servers end cleanly when whoever started them is killed, and keep what they have", async () => {
+it("servers end cleanly when whoever started them is killed, and keep what they have", async () => {
   const folder = await temporaryFolder();
   const { child, started } = await owner(folder);
   const client = new Client(started.url);
@@ -61,7 +61,7 @@ test("servers end cleanly when whoever started them is killed, and keep what the
   expect(await readFile(join(folder, "postgres.log"), "utf8")).not.toContain("not properly shut down");
 });
 
-test("a start on the same data right after a kill waits for the processes that end", async () => {
+it("a start on the same data right after a kill waits for the processes that end", async () => {
   const folder = await temporaryFolder();
   const { child, started } = await owner(folder);
   const client = new Client(started.url);
@@ -79,7 +79,7 @@ test("a start on the same data right after a kill waits for the processes that e
   await reader.end();
 });
 
-test("on Linux the server ends also where there is no `ps`", async () => {
+it("on Linux the server ends also where there is no `ps`", async () => {
   const needed = existsSync("/proc/self/cmdline") ? "tr" : "ps";
   const folder = await temporaryFolder();
   const places = (process.env.PATH ?? "").split(delimiter).map((place) => join(place, needed));
@@ -96,7 +96,7 @@ test("on Linux the server ends also where there is no `ps`", async () => {
   expect(await end).toEqual([null, "SIGTERM"]);
 });
 
-test("a process that stops its servers itself is not kept alive, and leaves no watchdog", async () => {
+it("a process that stops its servers itself is not kept alive, and leaves no watchdog", async () => {
   const folder = await temporaryFolder();
   const { child } = await owner(folder, "await nats.stop(); await postgres.stop();");
   const [code] = (await once(child, "exit")) as [number | null];

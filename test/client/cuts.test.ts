@@ -3,7 +3,7 @@ import type { Client, Message, SubscriptionOptions, WebSocketClass } from "@tape
 import { seqIn } from "@tapedeck/shared/testing/positions";
 import { seeded } from "@tapedeck/shared/testing/seeded";
 import { until } from "@tapedeck/shared/testing/until";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { WebSocket as WsWebSocket } from "ws";
 import { wrongWith } from "../transports/history.ts";
 import { impatientClient } from "./following.ts";
@@ -22,7 +22,7 @@ const cases: readonly Reader[] = [
   { options: { subjects: ["api"] }, wants: ({ subject }) => subject === "api" },
 ];
 
-test("readers get each event once and in order, however often their connections are cut", async () => {
+it("readers get each event once and in order, however often their connections are cut", async () => {
   await using harness = await startLiveHarness();
   const random = seeded("cuts");
   const done = { cuts: 0, restarts: 0 };

@@ -1,17 +1,17 @@
 import { mkdtemp } from "node:fs/promises";
 import { join } from "node:path";
-import { inject, test } from "vitest";
+import { inject, it } from "vitest";
 import { type Fault, faults, upgrades } from "./faults.ts";
 import { goesOnThrough } from "./goes-on.ts";
 import { versionAfter } from "./version-after.ts";
 
 const timeout = 3_600_000;
 
-test("a cluster loses nothing and repeats nothing, whatever of it is lost", { timeout }, async () => {
+it("a cluster loses nothing and repeats nothing, whatever of it is lost", { timeout }, async () => {
   await goesOnThrough(chosen(faults));
 });
 
-test("a cluster is upgraded, and goes back, without a break", { timeout }, async () => {
+it("a cluster is upgraded, and goes back, without a break", { timeout }, async () => {
   const steps = chosen(upgrades);
   if (steps.length === 0) return;
   const after = await versionAfter(join(await mkdtemp(join(inject("serversFolder"), "after-")), "tapedeck"));

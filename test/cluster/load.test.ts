@@ -1,10 +1,10 @@
 import type { LogReader } from "@tapedeck/shared/log/log";
 import { testWriter } from "@tapedeck/shared/testing/log-messages";
 import { startTestLog, testSources } from "@tapedeck/shared/testing/test-log";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { RecordedFrames } from "./load.ts";
 
-test("frames of a source are counted by channel, and each is read once", async () => {
+it("frames of a source are counted by channel, and each is read once", async () => {
   await using log = await startTestLog();
   const [source] = testSources;
   if (source === undefined) throw new Error("no source");

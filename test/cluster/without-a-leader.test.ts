@@ -12,7 +12,7 @@ import { newEvent, testWriter } from "@tapedeck/shared/testing/log-messages";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
 import { pino } from "pino";
-import { expect, inject, test } from "vitest";
+import { expect, inject, it } from "vitest";
 import { NatsCluster } from "./nats-cluster.ts";
 
 const [alice, bob] = ["alice", "bob"].map((developer) =>
@@ -58,7 +58,7 @@ async function startLog() {
 /** On a busy machine no replica may answer within a second. Clients ask again then, too. */
 const inTime = <T>(ask: () => Promise<T>) => until(ask, { message: "the replica that is left to answer in time" });
 
-test("pages are read from a replica while no server leads the log", async () => {
+it("pages are read from a replica while no server leads the log", async () => {
   await using log = await startLog();
   const { reader } = log.ofOther;
   const { writer } = log.ofLeader;
@@ -90,7 +90,7 @@ test("pages are read from a replica while no server leads the log", async () => 
   await expect(pages.firstSince(new Date(Date.now() + 60_000))).rejects.toMatchObject({ code: "not_ready" });
 });
 
-test("no page ends before what its reader knows of, while the replica is behind", async () => {
+it("no page ends before what its reader knows of, while the replica is behind", async () => {
   await using log = await startLog();
   const { reader, writer } = log.ofLeader;
   const ofAlice = testWriter(writer, alice);
@@ -133,7 +133,7 @@ async function openOn(nats: NatsCluster, name: string) {
   return { ...log, nc, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
-test("a follower does not take the end of a server that was cut off for that of another log", async () => {
+it("a follower does not take the end of a server that was cut off for that of another log", async () => {
   await using log = await startThree();
   const { nats, leader, follower } = log;
   await using read = await openOn(nats, leader);
@@ -166,7 +166,7 @@ test("a follower does not take the end of a server that was cut off for that of 
   over.abort();
 });
 
-test("a log whose servers elect a leader is no log that can't be used", async () => {
+it("a log whose servers elect a leader is no log that can't be used", async () => {
   await using log = await startThree();
   const { nats, leader, follower } = log;
   const others = nats.names.filter((name) => name !== follower);

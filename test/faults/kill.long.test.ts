@@ -1,5 +1,5 @@
 import { searched } from "@tapedeck/shared/testing/searches";
-import { describe, test } from "vitest";
+import { describe, it } from "vitest";
 import { killsLeaveNoTrace } from "./kills.ts";
 
 /** All that speak v2 and can't be hung by it; several at once, so that one kill hits each at a different moment. */
@@ -28,7 +28,7 @@ const rounds = [
 ];
 
 describe("many kills (SIGKILL) of any part at random moments", () => {
-  test.each(searched({ short: rounds.slice(-1), long: rounds }))(
+  it.each(searched({ short: rounds.slice(-1), long: rounds }))(
     "while $recordings are played at $speed",
     killsLeaveNoTrace,
   );

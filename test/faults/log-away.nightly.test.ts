@@ -1,10 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { test } from "vitest";
+import { it } from "vitest";
 import { awayAtTheStart, awayInTheMiddle } from "./log-away.ts";
 
 /** The subject of these tests. */
 const aMinute = () => delay(60_000);
 
-test("a minute without the log at the start loses nothing", () => awayAtTheStart(aMinute));
+it("a minute without the log at the start loses nothing", () => awayAtTheStart(aMinute));
 
-test("a minute without the log in the middle loses nothing", () => awayInTheMiddle(aMinute));
+it("a minute without the log in the middle loses nothing", () => awayInTheMiddle(aMinute));

@@ -1,8 +1,8 @@
-import { test } from "vitest";
+import { it } from "vitest";
 import { awayAtTheStart, awayInTheMiddle, killedWhileSpilled } from "./log-away.ts";
 
-test("ingest starts without the log, spills everything, and records it when the log is back", () => awayAtTheStart());
+it("ingest starts without the log, spills everything, and records it when the log is back", () => awayAtTheStart());
 
-test("a log that goes away in the middle loses nothing", () => awayInTheMiddle());
+it("a log that goes away in the middle loses nothing", () => awayInTheMiddle());
 
-test("an ingest that is killed while it spills loses nothing", killedWhileSpilled);
+it("an ingest that is killed while it spills loses nothing", killedWhileSpilled);

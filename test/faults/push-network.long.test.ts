@@ -5,7 +5,7 @@ import { loadRecording, type RecordedUpstream } from "@tapedeck/fakes/skaffold/r
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { searched } from "@tapedeck/shared/testing/searches";
 import { until } from "@tapedeck/shared/testing/until";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { sentFrames } from "../harness/ingest-harness.ts";
 import { comesAndGoes, ended, pushHarness } from "./push-network.ts";
 import { framesOf } from "./recorded-events.ts";
@@ -14,7 +14,7 @@ const recording = (name: string) => loadRecording(join(recordings.skaffold, name
 
 const faults = searched({ short: 20, long: 70 });
 
-test.each([
+it.each([
   "01-dev-success-3-artifacts-5-iterations",
   "05-control-api-auto-off",
   "10-status-check-port-forward-sync-app-logs",
@@ -22,7 +22,7 @@ test.each([
   comesAndGoes({ recording: name, faults, kills: searched({ short: 2, long: 6 }), isCompared: true }),
 );
 
-test("a network that drops all packets is noticed, and Skaffold never waits meanwhile", async () => {
+it("a network that drops all packets is noticed, and Skaffold never waits meanwhile", async () => {
   await using harness = await pushHarness();
   const long = recording("05-control-api-auto-off");
   const wild = await harness.record("wild", { recording: long, over: "network" });
@@ -52,7 +52,7 @@ test("a network that drops all packets is noticed, and Skaffold never waits mean
   }
 });
 
-test("events of a long network outage wait on the disk and not in memory", async () => {
+it("events of a long network outage wait on the disk and not in memory", async () => {
   await using harness = await pushHarness();
   const lines = 4_000;
   const wild = await harness.record("wild", { recording: talkative(lines, 64 * 1024), over: "network" });

@@ -5,7 +5,7 @@ import { type FakeSkaffoldOptions, startFakeSkaffold } from "@tapedeck/fakes/ska
 import type { RecordingTimes } from "@tapedeck/ingest/record/recorder-options";
 import { lossyProxy } from "@tapedeck/shared/testing/lossy-proxy";
 import { until } from "@tapedeck/shared/testing/until";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { ingestHarness, sentFrames } from "../harness/ingest-harness.ts";
 import { skaffoldClient } from "../skaffold/client.ts";
 import { startStack } from "../stack/stack.ts";
@@ -19,7 +19,7 @@ const recordingOf = (folder: string) => loadRecording(join(fixtures, folder));
 const events = "/proto.SkaffoldService/Events";
 const getState = "/proto.SkaffoldService/GetState";
 
-test("two successive processes on one port are two sessions", async () => {
+it("two successive processes on one port are two sessions", async () => {
   const [a, b] = [
     recordingOf("07-two-processes-same-port/process-a"),
     recordingOf("07-two-processes-same-port/process-b"),
@@ -72,7 +72,7 @@ test("two successive processes on one port are two sessions", async () => {
 /** A repeat is sorted as a whole, however slowly a busy machine processes it. */
 const sortedTogether = { silenceMs: 8_000, pieceMs: 600_000 };
 
-test.each([
+it.each([
   { title: "in its own order", options: {}, times: {} },
   { title: "shuffled", options: { mixReplays: 1 }, times: { replay: sortedTogether } },
   { title: "shuffled otherwise", options: { mixReplays: 77 }, times: { replay: sortedTogether } },
@@ -105,7 +105,7 @@ test.each([
   },
 );
 
-test("a v2 stream that broke is not opened again on the same process, which would hang", async () => {
+it("a v2 stream that broke is not opened again on the same process, which would hang", async () => {
   const recording = recordingOf("17-invalid-utf8-in-build-output");
   await using wire = await skaffoldOnAWire({ recording });
   const { fake, stack } = wire;
@@ -130,7 +130,7 @@ test("a v2 stream that broke is not opened again on the same process, which woul
   expect(received.map((bytes) => bytes.toString("base64"))).toEqual(sentFrames(recording, "v2"));
 });
 
-test("a v2 stream that broke is not opened again after ingest was killed and restarted either", async () => {
+it("a v2 stream that broke is not opened again after ingest was killed and restarted either", async () => {
   await using harness = await ingestHarness("17-invalid-utf8-in-build-output");
   const { recording, fake, events: recordedEvents } = harness;
   await using ingest = await harness.ingest();
@@ -155,7 +155,7 @@ test("a v2 stream that broke is not opened again after ingest was killed and res
   expect(sessionsOf(recorded)).toHaveLength(1);
 });
 
-test("a process that ends while ingest is away is recorded as ended once, as soon as ingest is back", async () => {
+it("a process that ends while ingest is away is recorded as ended once, as soon as ingest is back", async () => {
   const [a, b] = [
     recordingOf("07-two-processes-same-port/process-a"),
     recordingOf("07-two-processes-same-port/process-b"),

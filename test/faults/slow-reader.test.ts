@@ -6,7 +6,7 @@ import { loadRecording, type RecordedMessage, type RecordedUpstream } from "@tap
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { until } from "@tapedeck/shared/testing/until";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { sentFrames } from "../harness/ingest-harness.ts";
 import { type PausableReader, readers } from "./pausable-readers.ts";
 import { startProcesses } from "./processes.ts";
@@ -25,7 +25,7 @@ const maxGrowthMiB = 450;
 
 type Reading = { readonly name: string; readonly reader: PausableReader };
 
-test("a reader that stops reading delays no other reader, costs little memory, and gets everything when it reads again", async () => {
+it("a reader that stops reading delays no other reader, costs little memory, and gets everything when it reads again", async () => {
   const recording = flood();
   await using cleanup = new AsyncDisposableStack();
   const fake = cleanup.use(await startFakeSkaffold({ recording }));

@@ -4,13 +4,13 @@ import type { LogWriter, NewEvent } from "@tapedeck/shared/log/log";
 import { messageSubject } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { ingestHarness, logs, sentFrames } from "../harness/ingest-harness.ts";
 import { framesOf, holes, kindsOf } from "./recorded-events.ts";
 
 const folder = "01-dev-success-3-artifacts-5-iterations";
 
-test("a second ingest never dials while the first lives, and continues where the killed one stopped", async () => {
+it("a second ingest never dials while the first lives, and continues where the killed one stopped", async () => {
   // Kills ingest while the stream is idle, when the fake may hang as easily as the real one.
   await using harness = await ingestHarness(folder);
   const { fake, recording } = harness;
@@ -44,7 +44,7 @@ test("a second ingest never dials while the first lives, and continues where the
   expect(kindsOf(events).filter((kind) => kind === "session.started")).toHaveLength(1);
 });
 
-test("a second writer is refused, and recording continues after a foreign write that came first", async () => {
+it("a second writer is refused, and recording continues after a foreign write that came first", async () => {
   await using harness = await ingestHarness(folder);
   const { fake, recording, writer, source } = harness;
   await harness.ingest();

@@ -1,10 +1,10 @@
 import { searched } from "@tapedeck/shared/testing/searches";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { randomCuts } from "./random-cuts.ts";
 
 const cuts = searched({ short: 1_000, long: 5_000 });
 
-test(`${cuts} random cuts over all transports: every event once, in order, nothing else`, async () => {
+it(`${cuts} random cuts over all transports: every event once, in order, nothing else`, async () => {
   const result = await randomCuts(cuts);
   console.log(JSON.stringify(result));
   expect(Object.keys(result.by).length).toBeGreaterThanOrEqual(8);

@@ -1,7 +1,7 @@
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { randomCuts } from "./random-cuts.ts";
 
-test("100 random cuts over all transports: every event once, in order, nothing else", async () => {
+it("100 random cuts over all transports: every event once, in order, nothing else", async () => {
   const result = await randomCuts(100);
   console.log(JSON.stringify(result));
   // Checks that readers and the network were cut, on every transport.

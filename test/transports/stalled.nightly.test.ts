@@ -2,7 +2,7 @@ import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { scenario } from "@tapedeck/query/testing/scenario";
 import { seqIn } from "@tapedeck/shared/testing/positions";
 import { until } from "@tapedeck/shared/testing/until";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { startSeededStack } from "../stack/seeded-stack.ts";
 import { gatewayEnv } from "../stack/stack.ts";
 import { transports } from "./all-transports.ts";
@@ -24,7 +24,7 @@ const maxBytesOfEach = 2 << 20;
 
 const builds: StreamFilter = { kinds: ["build.*"] };
 
-test("a reader that stops reading costs little, slows down nobody, and gets everything when it reads again, on every transport", async () => {
+it("a reader that stops reading costs little, slows down nobody, and gets everything when it reads again, on every transport", async () => {
   await using cleanup = new AsyncDisposableStack();
   const seeded = cleanup.use(await startSeededStack());
   const gateway = cleanup.use(await startGatewayProcess(gatewayEnv(seeded.stack.parts)));

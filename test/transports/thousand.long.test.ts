@@ -2,7 +2,7 @@ import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { scenario } from "@tapedeck/query/testing/scenario";
 import { sourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { startSeededStack } from "../stack/seeded-stack.ts";
 import { wrongWith } from "./history.ts";
 import type { Message, StreamFilter } from "./transport.ts";
@@ -27,7 +27,7 @@ const kinds: readonly { readonly filter: StreamFilter; readonly wants: (event: E
   { filter: { upstreams: ["rkt"] }, wants: () => false },
 ];
 
-test("1,000 WebSockets with a filter each get exactly their events, from history and live", async () => {
+it("1,000 WebSockets with a filter each get exactly their events, from history and live", async () => {
   await using cleanup = new AsyncDisposableStack();
   const seeded = cleanup.use(await startSeededStack());
   const scenarios = developers.flatMap((developer) =>

@@ -1,5 +1,5 @@
-import { test } from "vitest";
+import { it } from "vitest";
 import { muchOutputIsWhole } from "./much-output.ts";
 
-test("a job with 100,000 pieces of output is recorded whole and served whole, in order", () =>
+it("a job with 100,000 pieces of output is recorded whole and served whole, in order", () =>
   muchOutputIsWhole(100_000));

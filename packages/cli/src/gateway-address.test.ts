@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { getCACertificates } from "node:tls";
-import { afterAll, expect, onTestFinished, test } from "vitest";
+import { afterAll, expect, it, onTestFinished } from "vitest";
 import { httpBase } from "./gateway-address.ts";
 import { grpcTarget } from "./grpc-target.ts";
 import { contextsPath, writeContexts } from "./targets/contexts.ts";
@@ -18,7 +18,7 @@ const reported = (text: string, more = {}) => {
   return [address, name, credentials._isSecure()];
 };
 
-test("plaintext by host and port, TLS by https; gRPC is on the port below, or where it is said to be", () => {
+it("plaintext by host and port, TLS by https; gRPC is on the port below, or where it is said to be", () => {
   expect(reported("127.0.0.1:7052")).toEqual(["127.0.0.1:7051", "127.0.0.1:7051", false]);
   expect(reported("LOCALHOST:81")).toEqual(["localhost:80", "localhost:80", false]);
   expect(reported("http://[::1]")).toEqual(["[::1]:7051", "[::1]:7051", false]);
@@ -39,12 +39,12 @@ test("plaintext by host and port, TLS by https; gRPC is on the port below, or wh
   expect(httpBase("127.0.0.1:80", none).base).toBe("http://127.0.0.1:80");
 });
 
-test("TAPEDECK_URL names it for every command", () => {
+it("TAPEDECK_URL names it for every command", () => {
   expect(httpBase(undefined, { ...none, TAPEDECK_URL: "https://h:1" }).base).toBe("https://h:1");
   expect(grpcTarget(undefined, { ...none, TAPEDECK_URL: "https://h:7052" }).address).toBe("h:7051");
 });
 
-test("without a name it is the context in use, else this machine's as its settings have it", () => {
+it("without a name it is the context in use, else this machine's as its settings have it", () => {
   const home = mkdtempSync(join(tmpdir(), "gateway-address-"));
   onTestFinished(() => rmSync(home, { recursive: true }));
   const env = { XDG_CONFIG_HOME: home };
@@ -67,12 +67,12 @@ test("without a name it is the context in use, else this machine's as its settin
   expect(() => httpBase(undefined, env)).toThrow(/token of context team is not sent to 10.0.0.5:7052 in plaintext/);
 });
 
-test.each(["tapedeck.example", "7051", ":7051", "a b:1", "h:0", "h:65536", "ftp://h:1", "https://u:p@h"])(
+it.each(["tapedeck.example", "7051", ":7051", "a b:1", "h:0", "h:65536", "ftp://h:1", "https://u:p@h"])(
   "%s is not an address",
   (text) => expect(() => grpcTarget(text, none)).toThrow(`${text} is not an address`),
 );
 
-test("plaintext leaves this machine only where that is said, and with a token never", () => {
+it("plaintext leaves this machine only where that is said, and with a token never", () => {
   const [far, token] = ["10.0.0.5:7052", { ...none, TAPEDECK_TOKEN: "tdk_secret" }];
   for (const place of [grpcTarget, httpBase]) {
     expect(() => place(far, none)).toThrow(/not on this machine.*use https:\/\/10.0.0.5:7052/);
@@ -85,7 +85,7 @@ test("plaintext leaves this machine only where that is said, and with a token ne
   expect(httpBase("http://localhost", token).headers).toEqual({ authorization: "Bearer tdk_secret" });
 });
 
-test("a token that can't be one is refused and not shown", () => {
+it("a token that can't be one is refused and not shown", () => {
   const of = (text: string) => httpBase("http://localhost", { ...none, TAPEDECK_TOKEN: text });
   expect(of("").headers).toEqual({});
   expect(of(" tdk_x\n").headers).toEqual({ authorization: "Bearer tdk_x" });
@@ -93,7 +93,7 @@ test("a token that can't be one is refused and not shown", () => {
   expect(() => of("tdk_x\ny")).not.toThrow("tdk_x");
 });
 
-test("TAPEDECK_CA is all that is trusted, and has to be a certificate", () => {
+it("TAPEDECK_CA is all that is trusted, and has to be a certificate", () => {
   const folder = mkdtempSync(join(tmpdir(), "gateway-address-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const [first = ""] = getCACertificates("bundled");

@@ -8,7 +8,7 @@ import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
 import { until } from "@tapedeck/shared/testing/until";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { bytesOf, framesOf, holes, openLogReader, skaffoldSource } from "./testing/ingest-harness.ts";
 
 const main = fileURLToPath(new URL("main.ts", import.meta.url));
@@ -45,7 +45,7 @@ function seen(events: readonly Event[], channel: string) {
     .map(({ id: _id, session: _session, observed_at: _at, ...event }) => event);
 }
 
-test("kills of ingest at any moment leave the log as it would be without", { timeout: 300_000 }, async () => {
+it("kills of ingest at any moment leave the log as it would be without", { timeout: 300_000 }, async () => {
   const recording = loadRecording(`${recordings.skaffold}/01-dev-success-3-artifacts-5-iterations`);
   await using nats = await startTestNats();
   await using logReader = await openLogReader(nats.url);

@@ -3,12 +3,12 @@ import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { bytesOf, framesOf, holes, openLogReader, skaffoldSource, startHarnessOn } from "./testing/ingest-harness.ts";
 
 const long = `${recordings.skaffold}/01-dev-success-3-artifacts-5-iterations`;
 
-test("a log that is away is waited for, while the upstream is drained", async () => {
+it("a log that is away is waited for, while the upstream is drained", async () => {
   const recording = loadRecording(long);
   await using late = await startTestNats();
   await late.stop();
@@ -35,7 +35,7 @@ test("a log that is away is waited for, while the upstream is drained", async ()
   expect(fake.peers.size).toBe(1);
 });
 
-test("kills of NATS in the middle of it lose nothing and repeat nothing", async () => {
+it("kills of NATS in the middle of it lose nothing and repeat nothing", async () => {
   const recording = loadRecording(long);
   await using fragile = await startTestNats({ syncAlways: true });
   await using fake = await startFakeSkaffold({ recording });

@@ -5,7 +5,7 @@ import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
 import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
 import { until } from "@tapedeck/shared/testing/until";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { readConfig } from "./config.ts";
 import { startIngest } from "./ingest.ts";
 import { framesOf, openLogReader, skaffoldSource, testLogger } from "./testing/ingest-harness.ts";
@@ -48,7 +48,7 @@ const factsOf = (events: readonly Event[], channel: string) =>
     .filter((event) => event.channel === channel && event.kind !== "log.written")
     .map(({ kind, subject, summary, operation, original }) => ({ kind, subject, summary, operation, original }));
 
-test("facts are the same with and without the text that came between them, also after a restart", async () => {
+it("facts are the same with and without the text that came between them, also after a restart", async () => {
   const recording = loadRecording(`${recordings.skaffold}/01-dev-success-3-artifacts-5-iterations`);
   const facts = (events: readonly Event[]) => [...factsOf(events, "v1"), ...factsOf(events, "v2")];
 

@@ -10,7 +10,7 @@ import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
 import { ownPort } from "@tapedeck/shared/testing/own-port";
 import { until } from "@tapedeck/shared/testing/until";
 import { grpcLink } from "@tapedeck/tap/push/link";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   bytesOf,
   framesOf,
@@ -46,7 +46,7 @@ const connections = (events: readonly Event[]) =>
 const recorded = (developer: string) => logReader.events(skaffoldSource(developer));
 
 describe("every recording is in the log byte for byte, in order", () => {
-  test.each(recordingFolders(recordings.skaffold).map((folder) => [basename(folder), folder]))(
+  it.each(recordingFolders(recordings.skaffold).map((folder) => [basename(folder), folder]))(
     "%s",
     async (name, folder) => {
       const developer = namePart(name);
@@ -78,7 +78,7 @@ describe("every recording is in the log byte for byte, in order", () => {
   );
 });
 
-test("two processes on one port are two sessions, a reconnect is none", async () => {
+it("two processes on one port are two sessions, a reconnect is none", async () => {
   const recording = loadRecording(long);
   const first = await startFakeSkaffold({ recording, port: await ownPort() });
   await first.playUntil({ v1: 20 });
@@ -109,7 +109,7 @@ test("two processes on one port are two sessions, a reconnect is none", async ()
 // time the sorter would take that for the end.
 const sortedTogether = { replay: { silenceMs: 4_000, pieceMs: 600_000 } };
 
-test("an ingest that starts again goes on with the session, and a shuffled replay adds nothing", async () => {
+it("an ingest that starts again goes on with the session, and a shuffled replay adds nothing", async () => {
   const recording = loadRecording(long);
   await using fake = await startFakeSkaffold({ recording, mixReplays: 7 });
   await fake.playUntil({ v1: 40 });
@@ -142,7 +142,7 @@ test("an ingest that starts again goes on with the session, and a shuffled repla
   expect(kinds.filter((kind) => kind === "session.started")).toHaveLength(1);
 });
 
-test("a second ingest never dials, and takes over when the first is gone", async () => {
+it("a second ingest never dials, and takes over when the first is gone", async () => {
   const recording = loadRecording(long);
   await using fake = await startFakeSkaffold({ recording });
   await fake.playUntil({ v1: 10 });
@@ -209,7 +209,7 @@ function pushOf(
   };
 }
 
-test("a source at whose address nothing listens is free for another tap, and is taken when somebody listens", async () => {
+it("a source at whose address nothing listens is free for another tap, and is taken when somebody listens", async () => {
   const recording = loadRecording(long);
   const { port, address, ...stopped } = await startFakeSkaffold({ recording, port: await ownPort() });
   await stopped[Symbol.asyncDispose]();
@@ -232,7 +232,7 @@ test("a source at whose address nothing listens is free for another tap, and is 
   });
 });
 
-test("a Vagrant source at whose address nothing listens is free for another tap, too", async () => {
+it("a Vagrant source at whose address nothing listens is free for another tap, too", async () => {
   await using harness = await startHarness("vera", "127.0.0.1:9", { upstream: "vagrant" });
   await until(() => harness.ingest.status()[0]?.state === "waiting for the upstream", { message: "it to be free" });
   const run = pushOf(harness, { developer: "vera", upstream: "vagrant" });
@@ -240,7 +240,7 @@ test("a Vagrant source at whose address nothing listens is free for another tap,
   await run.kill();
 });
 
-test("a source whose tap was killed is named by /readyz, with the time at which it was last heard", async () => {
+it("a source whose tap was killed is named by /readyz, with the time at which it was last heard", async () => {
   // It is lost after half of this time, and given up after all of it.
   await using harness = await startHarness("otto", "127.0.0.1:9", { env: { TAPEDECK_INGEST_LOST_AFTER: "16s" } });
   const ready = async () => {
@@ -269,7 +269,7 @@ test("a source whose tap was killed is named by /readyz, with the time at which 
   expect(details?.lostSources).toBe(Object.keys(details?.lost ?? {}).length);
 });
 
-test("the output of containers is not there twice after a restart, and output that may be lost is named", async () => {
+it("the output of containers is not there twice after a restart, and output that may be lost is named", async () => {
   const recording = loadRecording(`${recordings.skaffold}/10-status-check-port-forward-sync-app-logs`);
   await using fake = await startFakeSkaffold({ recording });
   const logs = bytesOf(recording, "logs");

@@ -5,12 +5,12 @@ import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { ownPort } from "@tapedeck/shared/testing/own-port";
 import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
 import { until } from "@tapedeck/shared/testing/until";
-import { expect, inject, test, vi } from "vitest";
+import { expect, inject, it, vi } from "vitest";
 import { readConfig } from "./config.ts";
 import { openStore } from "./store.ts";
 import { testLogger } from "./testing/ingest-harness.ts";
 
-test("a log that knows nobody for a while is away, not gone", async () => {
+it("a log that knows nobody for a while is away, not gone", async () => {
   await using folder = await temporaryFolder();
   const start = (password: string, port: number) =>
     startNatsServer({ binary: inject("natsServer"), dataDir: folder.folder, port, user: "u", password });
@@ -35,7 +35,7 @@ test("a log that knows nobody for a while is away, not gone", async () => {
   await again.stop();
 });
 
-test.each([
+it.each([
   ["known to sync", { TAPEDECK_NATS_SYNC_ALWAYS: "true" }, 0],
   ["not known to sync", {}, 1],
 ])("a nats-server that is %s", async (_, env, warnings) => {

@@ -1,10 +1,10 @@
 import { parseSettings } from "@tapedeck/shared/service/settings";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { readConfig } from "./config.ts";
 
 const yaml = (text: string) => () => readConfig({ env: {}, file: parseSettings("tapedeck.yaml", text) });
 
-test.each(["grpc", "health"])(
+it.each(["grpc", "health"])(
   "a listener beyond loopback (%s) is for the services, which know each other by their key",
   (name) => {
     const text = `query: { ${name}: { host: 0.0.0.0 } }`;
@@ -16,11 +16,11 @@ test.each(["grpc", "health"])(
   },
 );
 
-test("its port is bounded by the same settings as the gateway's", () => {
+it("its port is bounded by the same settings as the gateway's", () => {
   const { connectionLimits } = yaml("limits: { arrival: 2s, grpc: { connections: 5 } }")();
   expect(connectionLimits).toEqual({ connections: 5, arrivalMs: 2_000 });
 });
 
-test("its health endpoint accepts the gateway's hosts", () => {
+it("its health endpoint accepts the gateway's hosts", () => {
   expect(yaml("gateway: { hosts: [deck.example.com] }")().health.hosts).toEqual(["deck.example.com"]);
 });

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { readOptions, UsageError } from "../options.ts";
 import { Report } from "../report/report.ts";
 import { benchTable, flatnessTable, markdownTable } from "../report/table.ts";
@@ -25,7 +25,7 @@ function comparison(more: Partial<Comparison> = {}): Comparison {
   };
 }
 
-test("figure and calibration run in turns, and the first pair is the warm-up", async () => {
+it("figure and calibration run in turns, and the first pair is the warm-up", async () => {
   const bench = new Bench("part", scale);
   const order: string[] = [];
   let runs = 0;
@@ -44,7 +44,7 @@ test("figure and calibration run in turns, and the first pair is the warm-up", a
   expect(row?.cpuPerEvent.server).toBeCloseTo(500_000 / 300, 6);
 });
 
-test("a failure is a line without figures, and the next comparison runs", async () => {
+it("a failure is a line without figures, and the next comparison runs", async () => {
   const bench = new Bench("part", scale);
   await bench.compare(comparison({ run: () => Promise.reject(new Error("503 too slow")) }));
   await bench.compare(comparison({ run: () => new Promise(() => {}), deadlineMs: 20 }));
@@ -59,14 +59,14 @@ test("a failure is a line without figures, and the next comparison runs", async 
   expect(text).toMatch(/reads +100 \(100–100\) events\/s +400 \(400–400\) +0\.25/);
 });
 
-test("a client at a full core is named", async () => {
+it("a client at a full core is named", async () => {
   const bench = new Bench("part", scale);
   const busy = { ...sample(1), cpuMs: { client: 950 } };
   await bench.compare(comparison({ run: async () => busy, clients: ["client"] }));
   expect(bench.rows[0]?.notes).toEqual(["client is at 0.95 of a core in the figure"]);
 });
 
-test("a target is met only when all that it asks for is reached", () => {
+it("a target is met only when all that it asks for is reached", () => {
   const targets = [
     { of: "ratio", atLeast: 0.6 },
     { of: "value", atMost: 40 },
@@ -78,13 +78,13 @@ test("a target is met only when all that it asks for is reached", () => {
   expect(verdictOf([], 1, 1)).toBe("no target");
 });
 
-test("quantiles interpolate", () => {
+it("quantiles interpolate", () => {
   expect(spread([3, 1, 2, 5, 4])).toEqual({ median: 3, low: 2, high: 4 });
   expect(quantile([1, 2], 0.99)).toBeCloseTo(1.99, 9);
   expect(quantile([], 0.5)).toBeNaN();
 });
 
-test("latencies pair frames of the same source, channel and number", () => {
+it("latencies pair frames of the same source, channel and number", () => {
   const [emitted, arrived] = [new SightingLog(), new SightingLog()];
   emitted.see("b v1", 1, 10);
   emitted.see("a v1", 1, 11);
@@ -96,7 +96,7 @@ test("latencies pair frames of the same source, channel and number", () => {
   expect([...latencies(emitted.take(), arrived.take())]).toEqual([1, 5, 6]);
 });
 
-test("processor time is that of the process, the work of its children included", async () => {
+it("processor time is that of the process, the work of its children included", async () => {
   const module = new URL("../workers/skaffold.ts", import.meta.url);
   const worker = await startWorker<typeof import("../workers/skaffold.ts")>(module);
   const processes = { worker: worker.pid, here: process.pid };
@@ -112,14 +112,14 @@ test("processor time is that of the process, the work of its children included",
   expect(since(before, readProcessorTimes({ here: process.pid })).here).toBeGreaterThanOrEqual(took - 20);
 });
 
-test("figures at several sizes are flat or not", () => {
+it("figures at several sizes are flat or not", () => {
   const row = (size: number, runs: readonly number[]) => ({ ...emptyRow, size, runs });
   expect(flatnessTable([row(1_000, [10]), row(1_000_000, [11])])).toMatch(/1k to 1m +× 1\.1 +flat/);
   expect(flatnessTable([row(1_000, [10]), row(1_000_000, [13])])).toMatch(/× 1\.3 +not flat/);
   expect(flatnessTable([row(1_000, [10])])).toBe("");
 });
 
-test("a skipped line says why and is no failure", () => {
+it("a skipped line says why and is no failure", () => {
   const bench = new Bench("part", scale);
   const figure = { name: "beside a peer: reads", unit: "events/s", calibration: "the peer", targets: [] };
   bench.skip(figure, "it is not installed");
@@ -128,7 +128,7 @@ test("a skipped line says why and is no failure", () => {
   expect(markdownTable(bench.rows)).toContain("| beside a peer: reads | skipped: it is not installed |");
 });
 
-test("the table for a document has medians, the calibration, the ratio, the processor time, the target and the outcome", async () => {
+it("the table for a document has medians, the calibration, the ratio, the processor time, the target and the outcome", async () => {
   const bench = new Bench("part", scale);
   await bench.compare(comparison({ clients: ["client"] }));
   expect(markdownTable(bench.rows).split("\n")).toEqual([
@@ -138,7 +138,7 @@ test("the table for a document has medians, the calibration, the ratio, the proc
   ]);
 });
 
-test("a report is on disk after each part, as JSON and as Markdown", async () => {
+it("a report is on disk after each part, as JSON and as Markdown", async () => {
   await using temporary = await temporaryFolder();
   const { folder } = temporary;
   const machine = { cores: 2, model: "a processor", kernel: "6", node: "v24" };
@@ -156,7 +156,7 @@ test("a report is on disk after each part, as JSON and as Markdown", async () =>
   expect(text).toContain("| reads | 1k to 2k | × 1.1 | flat | 10 to 11 ms |");
 });
 
-test("a worker of a bench with profiles leaves its own", async () => {
+it("a worker of a bench with profiles leaves its own", async () => {
   await using temporary = await temporaryFolder();
   const { folder } = temporary;
   const module = new URL("../workers/idle.ts", import.meta.url);
@@ -170,7 +170,7 @@ test("a worker of a bench with profiles leaves its own", async () => {
   }
 });
 
-test("options", () => {
+it("options", () => {
   const sizesOf = (...args: string[]) => {
     const byName = Map.groupBy(readOptions(args).runs, ({ name }) => name);
     const sizes = Object.fromEntries([...byName].map(([name, runs]) => [name, runs.map(({ size }) => size)]));
@@ -190,7 +190,7 @@ test("options", () => {
   }
 });
 
-test("a worker's failure is the caller's", async () => {
+it("a worker's failure is the caller's", async () => {
   const module = new URL("../workers/requests.ts", import.meta.url);
   await using worker = await startWorker<typeof import("../workers/requests.ts")>(module);
   await expect(worker.call("httpTimes", ["http://127.0.0.1:1/"], 1)).rejects.toThrow("ECONNREFUSED");

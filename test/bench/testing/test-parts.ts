@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { startPostgres } from "@tapedeck/infra/local/postgres";
-import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { Bench, type BenchOptions } from "../frame/bench.ts";
 import type { FigureRow } from "../frame/row.ts";
 import { startStack } from "../frame/stack.ts";
@@ -55,7 +55,7 @@ export function testParts(names: readonly PartName[], more: Pick<BenchOptions, "
 
   // The work is done in other processes, so the parts may run side by side.
   describe.concurrent("every part has figures, calibrations and exact counts", () => {
-    test.each(names)("%s", { timeout: 240_000 }, async (name) => {
+    it.each(names)("%s", { timeout: 240_000 }, async (name) => {
       const bench = new Bench(name, options);
       await parts[name](bench);
       // Peers are measured where they are installed.

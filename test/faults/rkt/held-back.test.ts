@@ -2,7 +2,7 @@ import { madeUpRecording, runningPod } from "@tapedeck/fakes/rkt/host";
 import { readPolls } from "@tapedeck/fakes/rkt/polls";
 import { PodState } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { Event, PodDetail } from "@tapedeck/proto/tapedeck/v1/event";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { Observations } from "../../harness/rkt-observations.ts";
 import { knowableFacts } from "./held-back.ts";
 import { type RecordedFact, recordedFacts } from "./recorded-facts.ts";
@@ -64,7 +64,7 @@ function knowable(lives: readonly Life[], wild: readonly RecordedFact[] = onlyRe
 
 const lasting = (facts: readonly RecordedFact[]) => facts.map((one) => one.lasting);
 
-test("a given up preparation is unknown if no connection recorded a second answer", () => {
+it("a given up preparation is unknown if no connection recorded a second answer", () => {
   const lives = [
     { rows: [1, 2], recorded: 1 },
     { rows: [2, 3], recorded: 1 },
@@ -74,7 +74,7 @@ test("a given up preparation is unknown if no connection recorded a second answe
   expect(knowable(lives)).toEqual(lasting(onlyRemoved));
 });
 
-test.each<readonly [what: string, Life]>([
+it.each<readonly [what: string, Life]>([
   ["of the next row", { rows: [2, 3, 4], recorded: 2 }],
   ["of the same row", { rows: [3, 3, 4], recorded: 2 }],
   ["without the pod", { rows: [3, 4], recorded: 2 }],
@@ -82,11 +82,11 @@ test.each<readonly [what: string, Life]>([
   expect(knowable([{ rows: [1, 2], recorded: 1 }, life])).toEqual(lasting(undisturbed));
 });
 
-test("a given up preparation that is recorded must be recorded as undisturbed", () => {
+it("a given up preparation that is recorded must be recorded as undisturbed", () => {
   expect(knowable([{ rows: [1, 2], recorded: 1 }], undisturbed)).toEqual(lasting(undisturbed));
 });
 
-test("a call that the client gave up is no answer", () => {
+it("a call that the client gave up is no answer", () => {
   const observations = new Observations();
   observations.answered("connection", { reported: 0, answers: 0 });
   observations.answered("connection", { reported: 2, answers: 1 });

@@ -1,7 +1,7 @@
-import { test } from "vitest";
+import { it } from "vitest";
 import { rktKillsLeaveNoTrace } from "./kills.ts";
 
-test("killing ingest between any polls of a rkt host changes nothing that is recorded", async () => {
+it("killing ingest between any polls of a rkt host changes nothing that is recorded", async () => {
   await rktKillsLeaveNoTrace({
     faults: ["answered", "hanging", "asked", "log", "both", "stopped"],
   });

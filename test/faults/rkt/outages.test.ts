@@ -3,7 +3,7 @@ import { type FakeRkt, startFakeRkt } from "@tapedeck/fakes/rkt/server";
 import { Image, ListImagesRequest, ListPodsRequest } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { until } from "@tapedeck/shared/testing/until";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { failed } from "../../harness/rkt-harness.ts";
 import { rktClient } from "../../rkt/client.ts";
 import { type Stack, startStack } from "../../stack/stack.ts";
@@ -75,7 +75,7 @@ async function lists(stack: Stack) {
 const described = ["images inventory.described", "pods inventory.described"];
 const oneGapEach = ["tapedeck: images", "tapedeck: pods"];
 
-test("a restart of the api-service records nothing but a gap", async () => {
+it("a restart of the api-service records nothing but a gap", async () => {
   await using host = await lookedAt();
   const before = await lists(host.stack);
   await restarted(host.fake);
@@ -91,7 +91,7 @@ test("a restart of the api-service records nothing but a gap", async () => {
   expect((await inventoryKinds(host.stack)).slice(2)).toEqual(["pods app.exited", "pods pod.exited"]);
 });
 
-test("another data directory is another session, and switching back continues the first one", async () => {
+it("another data directory is another session, and switching back continues the first one", async () => {
   await using host = await lookedAt();
   await restarted(host.fake, () => host.fake.setDir("/mnt/other"));
   await until(async () => (await inventoryEvents(host.stack)).length === 4, {
@@ -120,7 +120,7 @@ test("another data directory is another session, and switching back continues th
   expect(gapSessions).toEqual([one, one]);
 });
 
-test("an empty host after a reconnect is not believed, and its reappearance records no change", async () => {
+it("an empty host after a reconnect is not believed, and its reappearance records no change", async () => {
   await using host = await lookedAt();
   const before = await lists(host.stack);
   host.goOn();
@@ -138,7 +138,7 @@ test("an empty host after a reconnect is not believed, and its reappearance reco
   expect((await inventoryKinds(host.stack)).slice(2)).toEqual(["pods app.exited", "pods pod.exited"]);
 });
 
-test("a host that stays empty for the configured time is believed, and its pods' ends are inferred after a gap", async () => {
+it("a host that stays empty for the configured time is believed, and its pods' ends are inferred after a gap", async () => {
   await using host = await lookedAt({ extinction_hold: "300ms" });
   host.goOn();
   await until(async () => (await inventoryEvents(host.stack)).length === 4, { message: "the pod's end" });

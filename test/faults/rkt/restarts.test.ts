@@ -7,7 +7,7 @@ import { logStart, sequenceOf } from "@tapedeck/shared/log/offset";
 import { channelFilter, messageFilters, messageSubject, streamName } from "@tapedeck/shared/log/subjects";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { logs } from "../../harness/ingest-harness.ts";
 import {
   failed,
@@ -25,7 +25,7 @@ const all = Array.from({ length: 3_000 }, (_, index) => runningPod(index));
 const ending = 400;
 const rows = [0, 1, 2, 3, 4].map((row) => all.map((pod, index) => (index < row * ending ? failed(pod) : pod)));
 
-test("a large host is described in parts and again after a thousand events, so a restart needs nothing older", async () => {
+it("a large host is described in parts and again after a thousand events, so a restart needs nothing older", async () => {
   await using harness = await rktHarness();
   await using host = await startHost("large", madeUpRecording({ pods: rows }));
   host.playTo("pods", 1);
@@ -87,7 +87,7 @@ test("a large host is described in parts and again after a thousand events, so a
   }
 });
 
-test("a first description that a kill cut off is ignored and written again in full", async () => {
+it("a first description that a kill cut off is ignored and written again in full", async () => {
   await using harness = await rktHarness();
   // More than one message holds.
   const pods = all.slice(0, 50).map((pod) => ({ ...pod, manifest: Buffer.alloc(250_000, pod.id) }));
@@ -124,7 +124,7 @@ test("a first description that a kill cut off is ignored and written again in fu
   console.log(`first description cut off after ${cut} of ${parts} parts`);
 });
 
-test("a second ingest never polls a host while the first lives, and continues where the killed one stopped", async () => {
+it("a second ingest never polls a host while the first lives, and continues where the killed one stopped", async () => {
   await using harness = await rktHarness();
   const [one, other] = [runningPod(0), runningPod(1)];
   const pods = [

@@ -3,7 +3,7 @@ import { commandResult, setUpShop } from "@tapedeck/fakes/vagrant/shop";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { Job_State, ListJobsResponse } from "@tapedeck/proto/vagrant/vagrant";
 import { until } from "@tapedeck/shared/testing/until";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { outputOf, streamItemsIn } from "../../vagrant/output.ts";
 import { kindsOf, lines, startVagrantStack, type VagrantStack } from "../../vagrant/stack.ts";
 import { operations } from "../../vagrant/tables.ts";
@@ -73,7 +73,7 @@ async function readWhole(on: VagrantStack, job: string): Promise<readonly string
   return runsOf(texts).map(({ text }) => text);
 }
 
-test("output that a job writes during a network outage is read afterwards", async () => {
+it("output that a job writes during a network outage is read afterwards", async () => {
   await using run = await running(100);
   const { on, job } = run;
   await on.fake.cut();
@@ -92,7 +92,7 @@ test("output that a job writes during a network outage is read afterwards", asyn
   expect(holes(await on.stack.events())).toEqual([]);
 });
 
-test("a job that ended during a network outage is recorded whole, with all its output", async () => {
+it("a job that ended during a network outage is recorded whole, with all its output", async () => {
   await using run = await running(10);
   const { on, job } = run;
   await on.fake.cut();
@@ -109,7 +109,7 @@ test("a job that ended during a network outage is recorded whole, with all its o
   expect(await outputGaps(on)).toEqual([]);
 });
 
-test("output that was overwritten during a network outage is a gap of known size", async () => {
+it("output that was overwritten during a network outage is a gap of known size", async () => {
   await using run = await running(100);
   const { on, job } = run;
   await on.fake.cut();
@@ -134,7 +134,7 @@ test("output that was overwritten during a network outage is a gap of known size
   expect(await readWhole(on, job)).toEqual(["a0-a99", `b${window - 100}-b5999`, "c0-c4"]);
 });
 
-test("a job that writes more than the server keeps has no gap if it is read all along", async () => {
+it("a job that writes more than the server keeps has no gap if it is read all along", async () => {
   await using run = await running(window - 10);
   const { on, job } = run;
   on.fake.jobs.write(job, lines("b", 20));
@@ -150,7 +150,7 @@ test("a job that writes more than the server keeps has no gap if it is read all 
   expect(await outputGaps(on)).toEqual([]);
 });
 
-test("a server that goes away before it is asked again leaves its last output in doubt", async () => {
+it("a server that goes away before it is asked again leaves its last output in doubt", async () => {
   await using run = await running(20);
   const { on, job } = run;
   const before = on.fake.calls("GetJobStream").made;
@@ -168,7 +168,7 @@ test("a server that goes away before it is asked again leaves its last output in
   expect(await readWhole(on, job)).toEqual(["a0-a19"]);
 });
 
-test("a restarted server is another session, and a finished job of the previous one is still served", async () => {
+it("a restarted server is another session, and a finished job of the previous one is still served", async () => {
   // The clock is an hour behind, which makes the stale jobs an hour old.
   await using run = await running(30, { now: () => Date.now() - 3_600_000 });
   const { on, job, shop } = run;
@@ -213,7 +213,7 @@ test("a restarted server is another session, and a finished job of the previous 
   expect(holes(await on.stack.events())).toEqual([]);
 });
 
-test("a server that restarts while nothing records it is another session", async () => {
+it("a server that restarts while nothing records it is another session", async () => {
   await using run = await running(5);
   const { on, job, shop } = run;
   on.fake.jobs.complete(job, commandResult({ run_result: true }));
@@ -240,7 +240,7 @@ test("a server that restarts while nothing records it is another session", async
   expect(await readWhole(on, after)).toEqual([]);
 });
 
-test("a server that restarts without its jobs has lost them, and their followers get an error", async () => {
+it("a server that restarts without its jobs has lost them, and their followers get an error", async () => {
   await using run = await running(5);
   const { on, job, shop } = run;
   on.fake.jobs.complete(job, commandResult({ run_result: true }));
@@ -268,7 +268,7 @@ test("a server that restarts without its jobs has lost them, and their followers
   expect(ended).toMatchObject({ kind: "command", outcome: "unknown" });
 });
 
-test("jobs of a server that can no longer list them are requested one by one", async () => {
+it("jobs of a server that can no longer list them are requested one by one", async () => {
   await using run = await running(3);
   const { on, job, shop } = run;
   // Another process on the same database has pruned a job of this one.

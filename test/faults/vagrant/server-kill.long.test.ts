@@ -1,6 +1,6 @@
 import { searched } from "@tapedeck/shared/testing/searches";
 import { seeded } from "@tapedeck/shared/testing/seeded";
-import { test } from "vitest";
+import { it } from "vitest";
 import { fates, sampleNames } from "./server-kill.ts";
 import type { KillsOptions } from "./server-kills.ts";
 import { killAt, killPoints, serverKillsLoseNothing } from "./server-kills.ts";
@@ -11,7 +11,7 @@ const atOnce = 15;
 /** In turns: ingest keeps running, is killed with its taps, or beside them. */
 const recorders: readonly KillsOptions[] = [{}, { recorder: "killed" }, { recorder: "killed beside its taps" }];
 
-test.each(fates)(
+it.each(fates)(
   "Vagrant servers, each %s at another position: what is still known is recorded once, what is not is a gap",
   async (fate) => {
     const random = seeded(`vagrant servers ${fate}`);

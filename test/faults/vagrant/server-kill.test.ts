@@ -1,5 +1,5 @@
 import { seeded } from "@tapedeck/shared/testing/seeded";
-import { test } from "vitest";
+import { it } from "vitest";
 import type { Kill, Muted } from "./server-kill.ts";
 import { fates } from "./server-kill.ts";
 import { killAt, killPoints, serverKillsLoseNothing } from "./server-kills.ts";
@@ -8,7 +8,7 @@ const sample = "up";
 /** The part of a job's last output and end that is not observed. */
 const muted: readonly (readonly Muted[])[] = [["states", "list"], ["output"], ["output", "states", "list"]];
 
-test("a Vagrant server may be killed anywhere: what it still knows is recorded once, what it lost is a gap", async () => {
+it("a Vagrant server may be killed anywhere: what it still knows is recorded once, what it lost is a gap", async () => {
   const random = seeded("vagrant server kills");
   const { all, ends } = killPoints(sample);
   const anywhere = random.shuffled(fates).map((fate, index) => {

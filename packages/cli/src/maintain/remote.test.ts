@@ -1,6 +1,6 @@
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { remoteMaintenance } from "./remote.ts";
 
 const { signal } = new AbortController();
@@ -28,14 +28,14 @@ const refused = (status: number) => (response: ServerResponse) => {
   response.writeHead(status).end('{"error":{"code":"not_ready","message":"the log is away"}}');
 };
 
-test("the progress of an erasure is asked for again when its connection breaks off", async () => {
+it("the progress of an erasure is asked for again when its connection breaks off", async () => {
   const whole = (response: ServerResponse) => response.end(`${line(4, "done")}{"type":"complete"}\n`);
   const url = await gateway([cutOff(line(1)), refused(503), cutOff(line(2)), whole]);
   const received = await Array.fromAsync(remoteMaintenance(url).erase("01KE3M9Z6Q4W8T2V5X7Y9A1B30", signal));
   expect(received.map(({ removed }) => removed)).toEqual([1, 2, 4]);
 });
 
-test("an erasure that was never heard of is not asked for again", async () => {
+it("an erasure that was never heard of is not asked for again", async () => {
   const url = await gateway([refused(503)]);
   const erasing = remoteMaintenance(url).erase("01KE3M9Z6Q4W8T2V5X7Y9A1B30", signal);
   await expect(Array.fromAsync(erasing)).rejects.toMatchObject({ message: "the log is away" });

@@ -10,7 +10,7 @@ import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { toGrpcStatus } from "@tapedeck/shared/errors/grpc";
 import { type TestCertificate, testCertificate } from "@tapedeck/shared/testing/certificates";
 import { gatewayLink } from "@tapedeck/tap/push/link";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { type GrpcTarget, grpcTarget } from "../grpc-target.ts";
 import { urlOf } from "../testing/recorder.ts";
 import { type ConnectionFailure, failureOf } from "./connection-failure.ts";
@@ -69,7 +69,7 @@ const at = (text: string, ca?: TestCertificate) =>
     ...(ca !== undefined && { TAPEDECK_CA: ca.certFile }),
   });
 
-test("nobody is there, or there is no such host", async () => {
+it("nobody is there, or there is no such host", async () => {
   expect(await failureWith(at("127.0.0.1:9"))).toEqual({ why: "nothing listens at 127.0.0.1:9", mends: true });
   expect(await failureWith(at("https://tapedeck.invalid"))).toEqual({
     why: "the host tapedeck.invalid was not found",
@@ -77,7 +77,7 @@ test("nobody is there, or there is no such host", async () => {
   });
 });
 
-test("a certificate that is not trusted, or for another name", async () => {
+it("a certificate that is not trusted, or for another name", async () => {
   const [port, otherPort] = [await grpc(known), await grpc(foreign)];
   const untrusted = await failureWith(at(`https://localhost:${port}`, foreign));
   expect(untrusted).toEqual({
@@ -91,7 +91,7 @@ test("a certificate that is not trusted, or for another name", async () => {
   });
 });
 
-test("TLS where there is none, and the reverse", async () => {
+it("TLS where there is none, and the reverse", async () => {
   const [plain, tls] = [await grpc(), await grpc(known)];
   expect(await failureWith(at(`https://localhost:${plain}`, known))).toEqual({
     why: `the server at localhost:${plain} does not speak TLS: check the port`,
@@ -103,7 +103,7 @@ test("TLS where there is none, and the reverse", async () => {
   });
 });
 
-test("another port than the one of gRPC", async () => {
+it("another port than the one of gRPC", async () => {
   const http = await listen(httpServer((_, response) => response.end("hello")));
   const https = await listen(httpsServer({ cert: known.cert, key: known.key }, (_, response) => response.end("hello")));
   const wrong = (name: string, url: string, port: number) => ({
@@ -121,7 +121,7 @@ test("another port than the one of gRPC", async () => {
   });
 });
 
-test("somebody who hangs up in the middle", async () => {
+it("somebody who hangs up in the middle", async () => {
   const port = await listen(createServer((socket) => socket.once("data", () => socket.destroy())));
   expect(await failureWith(at(`https://localhost:${port}`, known))).toEqual({
     why: `the connection to localhost:${port} is lost`,
@@ -129,7 +129,7 @@ test("somebody who hangs up in the middle", async () => {
   });
 });
 
-test("a message of Tapedeck itself is printed as it is", () => {
+it("a message of Tapedeck itself is printed as it is", () => {
   const target = { address: "127.0.0.1:7051", name: "127.0.0.1:7051" };
   const reported = (error: TapedeckError) => failureOf(Object.assign(new Error("x"), toGrpcStatus(error)), target);
   expect(reported(new TapedeckError("forbidden", "not you"))).toEqual({ why: "not you", mends: false });

@@ -2,14 +2,14 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openSpill } from "@tapedeck/tap/spill/spill";
-import { afterAll, expect, test } from "vitest";
+import { afterAll, expect, it } from "vitest";
 import { grpcTarget } from "../grpc-target.ts";
 import { pushSource } from "./source-push.ts";
 
 const root = mkdtempSync(join(tmpdir(), "tapedeck-source-push-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
-test.each([true, false])("ends although what it has begun does not (in a hurry: %s)", async (isHurried) => {
+it.each([true, false])("ends although what it has begun does not (in a hurry: %s)", async (isHurried) => {
   const hello = { developer: "a", project: "b", upstream: "skaffold", redact: "on", tap: "T", labels: {} } as const;
   await using spill = await openSpill({ dir: join(root, "T"), hello });
   const push = pushSource({

@@ -1,5 +1,5 @@
 import { Event, Original } from "@tapedeck/proto/tapedeck/v1/event";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import type { RecordedEvent } from "../log/log.ts";
 import { offsetOf } from "../log/offset.ts";
 import { eventToJson } from "./json.ts";
@@ -40,11 +40,11 @@ const identity = {
   summary: "web failed to build",
 };
 
-test("unknown fields are omitted", () => {
+it("unknown fields are omitted", () => {
   expect(json({})).toEqual(identity);
 });
 
-test("times keep their nanoseconds, 64-bit numbers are text, enums are the API's words", () => {
+it("times keep their nanoseconds, 64-bit numbers are text, enums are the API's words", () => {
   const event = json({
     subject: "web",
     outcome: 2,
@@ -72,7 +72,7 @@ test("times keep their nanoseconds, 64-bit numbers are text, enums are the API's
   });
 });
 
-test("the detail is one object, and map keys in it are unchanged", () => {
+it("the detail is one object, and map keys in it are unchanged", () => {
   const value = {
     labels: { git_branch: "main" },
     redact: "on",
@@ -96,7 +96,7 @@ test("the detail is one object, and map keys in it are unchanged", () => {
   });
 });
 
-test("the upstream's bytes are included only on request", () => {
+it("the upstream's bytes are included only on request", () => {
   const original = Original.fromPartial({ type: "proto.LogEntry", bytes: Buffer.from([255, 0]), size: 2n });
   expect(json({ original })).not.toHaveProperty("original");
   expect(json({ original }, { original: true }).original).toEqual({ type: "proto.LogEntry", bytes: "/wA=", size: "2" });

@@ -2,7 +2,7 @@ import { create, type DescField, type DescMessage, ScalarType, toJson } from "@b
 import { TimestampSchema, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { asBuffer } from "../as-buffer.ts";
 import { messageType } from "../descriptors/registry.ts";
 import type { RecordedEvent } from "../log/log.ts";
@@ -81,7 +81,7 @@ function anyScalar(type: ScalarType): fc.Arbitrary<unknown> {
 
 const anyEvent = anyMessage(messageType("tapedeck.v1.Event")) as fc.Arbitrary<Event>;
 
-test("any event is written as JSON.stringify writes its objects", () => {
+it("any event is written as JSON.stringify writes its objects", () => {
   const cases = new Set<string>();
   const property = fc.property(
     anyEvent,

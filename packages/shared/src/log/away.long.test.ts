@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { connect } from "nats";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { sourceName } from "../source.ts";
 import { testWriter } from "../testing/log-messages.ts";
 import { startTestNats } from "../testing/nats.ts";
@@ -12,7 +12,7 @@ import { logStart, sequenceOf } from "./offset.ts";
 const alice = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
 const awayMs = 60_000;
 
-test("the log works normally a few seconds after a minute of outage", async () => {
+it("the log works normally a few seconds after a minute of outage", async () => {
   await using server = await startTestNats({ syncAlways: true });
   const nc = await connect({ servers: server.url, maxReconnectAttempts: -1 });
   const warnings: string[] = [];

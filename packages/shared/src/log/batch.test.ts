@@ -1,6 +1,6 @@
 import { Event, Original } from "@tapedeck/proto/tapedeck/v1/event";
 import { RecordBatch } from "@tapedeck/proto/tapedeck/v1/log";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { decodeEvent, encodeEvent } from "../events/codec.ts";
 import { sourceName } from "../source.ts";
 import { testEvent } from "../testing/log-messages.ts";
@@ -9,7 +9,7 @@ import { indexesPerMessage } from "./offset.ts";
 
 const alice = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
 
-test.each([0, 100, 127, 128, 16_383, 16_384, 2_097_152])(
+it.each([0, 100, 127, 128, 16_383, 16_384, 2_097_152])(
   "events of %i bytes more come back, as the wire says",
   (size) => {
     const original = Original.fromPartial({ type: "x", bytes: Buffer.alloc(size, 7) });
@@ -21,7 +21,7 @@ test.each([0, 100, 127, 128, 16_383, 16_384, 2_097_152])(
   },
 );
 
-test("a message that moves keeps the bytes of its events, and says what it was before", () => {
+it("a message that moves keeps the bytes of its events, and says what it was before", () => {
   const events = [1, 2].map((ordinal) => testEvent(alice, ordinal));
   const body = encodeBatch(events.map(encodeEvent));
   expect(layoutOf(body).moved).toBeUndefined();
@@ -35,7 +35,7 @@ test("a message that moves keeps the bytes of its events, and says what it was b
   expect(movedBatch(moved, second)).toEqual(movedBatch(body, second));
 });
 
-test("labels are read without the rest", () => {
+it("labels are read without the rest", () => {
   const bytes = encodeEvent(testEvent(alice, 1, { channel: "v2", kind: "deploy.failed" }));
   expect(labelsOf(bytes)).toEqual({ channel: "v2", kind: "deploy.failed" });
   expect(labelsOf(Event.encode(Event.create({ channel: "v2", summary: "x" })).finish())).toEqual({
@@ -44,13 +44,13 @@ test("labels are read without the rest", () => {
   });
 });
 
-test("and so is the session", () => {
+it("and so is the session", () => {
   expect(sessionOf(encodeEvent(testEvent(alice, 1, { session: "s-ü" })))).toBe("s-ü");
   expect(sessionOf(encodeEvent(testEvent(alice, 1, { session: "" })))).toBe("");
   expect(sessionOf(new Uint8Array([255]))).toBeUndefined();
 });
 
-test.each<[string, Original | undefined, string | undefined]>([
+it.each<[string, Original | undefined, string | undefined]>([
   ["bytes", Original.fromPartial({ type: "x", bytes: Buffer.from("said"), size: 4n }), "said"],
   ["no original", undefined, undefined],
   ["an empty message", Original.fromPartial({ type: "x" }), ""],
@@ -67,7 +67,7 @@ test.each<[string, Original | undefined, string | undefined]>([
   });
 });
 
-test("of bytes that are no event there is no frame", () => {
+it("of bytes that are no event there is no frame", () => {
   const bytes = encodeEvent(
     testEvent(alice, 1, { original: Original.fromPartial({ type: "x", bytes: Buffer.alloc(9) }) }),
   );
@@ -76,7 +76,7 @@ test("of bytes that are no event there is no frame", () => {
   }
 });
 
-test.each([
+it.each([
   ["nothing", new Uint8Array()],
   ["text", new TextEncoder().encode("no event")],
   ["bytes", new Uint8Array([255, 255, 255])],

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import type { SourceName } from "../source.ts";
 import { testWriter } from "../testing/log-messages.ts";
 import { startTestLog, testSources } from "../testing/test-log.ts";
@@ -21,7 +21,7 @@ async function take(batches: HeldBatches, count: number): Promise<readonly (read
 const offsets = (batches: readonly (readonly HeldEvent[])[]): readonly Offset[] =>
   batches.flat().map(({ offset }) => offset);
 
-test("a batch of history is what matches of a message, and none is empty", async () => {
+it("a batch of history is what matches of a message, and none is empty", async () => {
   await using log = await startTestLog();
   const writer = testWriter(log.writer, alice, { perMessage: 8 });
   await writer.append(8, { channel: "v2" });
@@ -37,7 +37,7 @@ test("a batch of history is what matches of a message, and none is empty", async
   }
 });
 
-test("live batches are shared, give each event once, and what was erased meanwhile can't be read from them", async () => {
+it("live batches are shared, give each event once, and what was erased meanwhile can't be read from them", async () => {
   await using log = await startTestLog();
   const writer = testWriter(log.writer, alice, { perMessage: 10 });
   const over = new AbortController();

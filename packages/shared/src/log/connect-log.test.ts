@@ -1,5 +1,5 @@
 import type { NatsConnection } from "nats";
-import { expect, test, vi } from "vitest";
+import { expect, it, vi } from "vitest";
 import { silentLogger } from "../service/logger.ts";
 import { startTestNats } from "../testing/nats.ts";
 import { until } from "../testing/until.ts";
@@ -24,7 +24,7 @@ function attempts(results: readonly ("ok" | Error)[]) {
 
 const never = new AbortController().signal;
 
-test("retries until it succeeds, reports the failure once, and closes the connections of failed attempts", async () => {
+it("retries until it succeeds, reports the failure once, and closes the connections of failed attempts", async () => {
   await using nats = await startTestNats();
   const { options, connections, messages } = attempts([new Error("no answer"), new Error("no answer"), "ok"]);
   const log = await connectLog({ ...options, settings: { url: nats.url }, signal: never });
@@ -35,7 +35,7 @@ test("retries until it succeeds, reports the failure once, and closes the connec
   expect(connections[2]?.isClosed()).toBe(true);
 });
 
-test("a log that is unusable is not opened again", async () => {
+it("a log that is unusable is not opened again", async () => {
   await using nats = await startTestNats();
   const { options, connections, messages } = attempts([new LogUnusableError("it has lost its end")]);
   const opening = connectLog({ ...options, settings: { url: nats.url, syncAlways: true }, signal: never });
@@ -44,7 +44,7 @@ test("a log that is unusable is not opened again", async () => {
   expect(messages("the log is away")).toBe(0);
 });
 
-test("gives up when the signal aborts", async () => {
+it("gives up when the signal aborts", async () => {
   await using nats = await startTestNats();
   const stop = new AbortController();
   const { options, connections } = attempts([]);
@@ -58,7 +58,7 @@ test("gives up when the signal aborts", async () => {
   expect(connections).toHaveLength(1);
 });
 
-test("an attempt that waits for an answer ends with the signal", async () => {
+it("an attempt that waits for an answer ends with the signal", async () => {
   await using nats = await startTestNats();
   const stop = new AbortController();
   const { options, connections } = attempts([]);
@@ -72,7 +72,7 @@ test("an attempt that waits for an answer ends with the signal", async () => {
   expect(connections).toHaveLength(1);
 });
 
-test.each([
+it.each([
   ["known to sync", true, 0],
   ["not known to sync, which is reported once", false, 1],
 ])("a nats-server that is %s, of a log that is opened twice", async (_, syncAlways, warnings) => {
@@ -85,7 +85,7 @@ test.each([
   expect(messages("sync_interval")).toBe(warnings);
 });
 
-test("a log that is open reports each message that is no event", async () => {
+it("a log that is open reports each message that is no event", async () => {
   await using nats = await startTestNats();
   const { options, messages } = attempts([]);
   await using log = await connectLog({ ...options, settings: { url: nats.url }, signal: never });

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { type AddressInfo, createServer, connect as dial, type Socket } from "node:net";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "nats";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { sourceName } from "../source.ts";
 import { acknowledged, newEvent } from "../testing/log-messages.ts";
 import { startTestNats } from "../testing/nats.ts";
@@ -16,7 +16,7 @@ const alice = sourceName({ workspace: "acme", developer: "alice", project: "shop
 const patient = { timeoutMs: 60_000, syncKnown: true };
 const forever = { maxReconnectAttempts: -1, reconnectTimeWait: 20, reconnectJitter: 0 };
 
-test("a lost answer leaves the outcome unknown, and the source's last message resolves it", async () => {
+it("a lost answer leaves the outcome unknown, and the source's last message resolves it", async () => {
   await using server = await startTestNats();
   await using way = await lossyWay(server.port);
   const nc = await connect({ servers: way.address, ...forever });
@@ -44,7 +44,7 @@ test("a lost answer leaves the outcome unknown, and the source's last message re
   await nc.close();
 });
 
-test("without an answer or a server the outcome is unknown in time, and writing continues with the log as it was", async () => {
+it("without an answer or a server the outcome is unknown in time, and writing continues with the log as it was", async () => {
   await using server = await startTestNats({ syncAlways: true });
   const nc = await connect({ servers: server.url, ...forever });
   const log = await openLog(nc, patient);
@@ -75,7 +75,7 @@ test("without an answer or a server the outcome is unknown in time, and writing 
   await nc.close();
 });
 
-test("a follower continues by itself after kill -9 of the server, without loss or repeats", async () => {
+it("a follower continues by itself after kill -9 of the server, without loss or repeats", async () => {
   await using server = await startTestNats({ syncAlways: true });
   const nc = await connect({ servers: server.url, ...forever });
   const log = await openLog(nc, { timeoutMs: 300, syncKnown: true, ring: { entries: 8, bytes: 1e6 } });
@@ -110,7 +110,7 @@ test("a follower continues by itself after kill -9 of the server, without loss o
   await nc.close();
 });
 
-test("a follower learns how far the log has advanced meanwhile, where nothing is left of that", async () => {
+it("a follower learns how far the log has advanced meanwhile, where nothing is left of that", async () => {
   await using server = await startTestNats();
   await using way = await lossyWay(server.port);
   const [direct, lossy] = [await connect({ servers: server.url }), await connect({ servers: way.address, ...forever })];
@@ -134,7 +134,7 @@ test("a follower learns how far the log has advanced meanwhile, where nothing is
   await Promise.all([direct.close(), lossy.close()]);
 });
 
-test("a follower ends at once when its signal aborts, also while the server is away", async () => {
+it("a follower ends at once when its signal aborts, also while the server is away", async () => {
   await using server = await startTestNats();
   const nc = await connect({ servers: server.url, ...forever });
   // What it asks the server is not given up within this test.

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "nats";
-import { describe, expect, test } from "vitest";
+import { describe, expect, it } from "vitest";
 import { sourceName } from "../source.ts";
 import { acknowledged, newEvent, publishEach, testWriter } from "../testing/log-messages.ts";
 import { startTestNats } from "../testing/nats.ts";
@@ -48,27 +48,27 @@ async function open(options: OpenLogOptions = {}) {
 logContract("JetStream", open);
 
 describe("opening", () => {
-  test("processes that create the log at the same time agree on its epoch, and it stays", async () => {
+  it("processes that create the log at the same time agree on its epoch, and it stays", async () => {
     await using server = await serve();
     const epochs = await Promise.all(Array.from({ length: 8 }, async () => (await openLog(server.nc)).epoch));
     expect(epochs[0]).toMatch(/^[0-9a-z]{6}$/);
     expect(new Set([...epochs, (await openLog(server.nc, { create: false })).epoch]).size).toBe(1);
   });
 
-  test("a missing log is created only on request", async () => {
+  it("a missing log is created only on request", async () => {
     await using server = await serve();
     await expect(openLog(server.nc, { create: false })).rejects.toThrow(
       "there is no stream TAPEDECK on this nats-server yet.",
     );
   });
 
-  test("a foreign stream is refused", async () => {
+  it("a foreign stream is refused", async () => {
     await using server = await serve();
     await server.streams.add({ name: streamName, subjects: ["other.>"] });
     await expect(openLog(server.nc)).rejects.toThrow(LogUnusableError);
   });
 
-  test.each([
+  it.each([
     ["no format", {}, /^the log has another format \(none\) than this version reads \(2\): use the version/],
     ["another format", { "tapedeck-format": "3" }, /^the log has another format \(3\)/],
   ])("a log of %s is refused with what to do", async (_, format, refusal) => {
@@ -80,7 +80,7 @@ describe("opening", () => {
     await expect(opening).rejects.toThrow(refusal);
   });
 
-  test("an old nats-server is refused with one sentence", async () => {
+  it("an old nats-server is refused with one sentence", async () => {
     await using old = await oldServer("2.11.9");
     const connection = await connect({ servers: old.address, reconnect: false });
     await expect(openLog(connection)).rejects.toThrow(
@@ -89,7 +89,7 @@ describe("opening", () => {
     await connection.close();
   });
 
-  test("warns that durability is unknown, unless it is known", async () => {
+  it("warns that durability is unknown, unless it is known", async () => {
     const warnings: string[] = [];
     await using _log = await open({ warn: (message) => warnings.push(message), syncKnown: false });
     expect(warnings).toEqual([expect.stringContaining("sync_interval: always")]);
@@ -97,7 +97,7 @@ describe("opening", () => {
 });
 
 describe("unexpected contents", () => {
-  test("a message that is not an event is reported and skipped, in history and live", async () => {
+  it("a message that is not an event is reported and skipped, in history and live", async () => {
     const warnings: unknown[] = [];
     await using log = await open({ warn: (_message, fields) => warnings.push(fields?.seq) });
     const abort = new AbortController();
@@ -122,7 +122,7 @@ describe("unexpected contents", () => {
     await expect(writer.append(1)).rejects.toThrow("wrong-sequence");
   });
 
-  test("an event that can't be decoded is reported and skipped, and the others of its message are read", async () => {
+  it("an event that can't be decoded is reported and skipped, and the others of its message are read", async () => {
     const warnings: unknown[] = [];
     await using log = await open({ warn: (_message, fields) => warnings.push(fields?.seq) });
     const broken = { ...newEvent(alice, 2), event: new Uint8Array([0x0a, 0x05, 1]) };
@@ -134,7 +134,7 @@ describe("unexpected contents", () => {
     expect(warnings).toEqual([1]);
   });
 
-  test("deleted messages are not waited for, not even the last ones", async () => {
+  it("deleted messages are not waited for, not even the last ones", async () => {
     await using log = await open();
     await testWriter(log.writer, alice).append(10);
     for (const seq of [4, 9, 10]) await log.streams.deleteMessage(streamName, seq);
@@ -151,7 +151,7 @@ describe("unexpected contents", () => {
     abort.abort();
   });
 
-  test("little history takes little of the log, however much follows it", async () => {
+  it("little history takes little of the log, however much follows it", async () => {
     await using log = await open();
     await testWriter(log.writer, alice).append(60);
     const before = log.nc.stats().inMsgs;
@@ -162,7 +162,7 @@ describe("unexpected contents", () => {
     expect(log.nc.stats().inMsgs - before).toBeLessThan(10);
   });
 
-  test("a message with a time to live expires, the others stay", async () => {
+  it("a message with a time to live expires, the others stay", async () => {
     await using log = await open();
     const text = { ...newEvent(alice, 1, { kind: "log.written" }), ttlSeconds: 1 };
     await publishEach(log.writer, alice, [text, newEvent(alice, 2)], 0);
@@ -170,7 +170,7 @@ describe("unexpected contents", () => {
     expect((await log.writer.lastOf(alice))?.seq).toBe(2);
   });
 
-  test("a reader gets the remaining messages wherever others were deleted", async () => {
+  it("a reader gets the remaining messages wherever others were deleted", async () => {
     await using log = await open();
     const text = (ordinal: number) => ({ ...newEvent(alice, ordinal, { kind: "log.written" }), ttlSeconds: 1 });
     const stays = (ordinal: number) => newEvent(alice, ordinal);
@@ -203,7 +203,7 @@ describe("unexpected contents", () => {
     expect(followed).toEqual([2, 4, 7]);
   });
 
-  test("following ends with an error when the log is recreated", async () => {
+  it("following ends with an error when the log is recreated", async () => {
     await using log = await open();
     const caughtUp = Promise.withResolvers<Offset>();
     const options = { signal: new AbortController().signal, caughtUp: caughtUp.resolve };
@@ -215,7 +215,7 @@ describe("unexpected contents", () => {
     await failed;
   });
 
-  test("reading history ends with an error when the log is recreated meanwhile, not with the other log's events", async () => {
+  it("reading history ends with an error when the log is recreated meanwhile, not with the other log's events", async () => {
     await using log = await open();
     await testWriter(log.writer, alice).append(200);
     const history = log.reader.historyBatches({ afterOffset: logStart, subjects: [] }, endOf(200), never);
@@ -226,7 +226,7 @@ describe("unexpected contents", () => {
     await expect(Array.fromAsync(history)).rejects.toThrow(LogReplacedError);
   });
 
-  test("reading single events for long ends with an error when the log is recreated, not with the other log's events", async () => {
+  it("reading single events for long ends with an error when the log is recreated, not with the other log's events", async () => {
     await using log = await open();
     const { append, written } = testWriter(log.writer, alice);
     await append(100);

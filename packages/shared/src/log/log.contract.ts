@@ -1,5 +1,5 @@
 import { Original } from "@tapedeck/proto/tapedeck/v1/event";
-import { describe, expect, test } from "vitest";
+import { describe, expect, it } from "vitest";
 import { encodeEvent } from "../events/codec.ts";
 import { sourceName } from "../source.ts";
 import { acknowledged, newEvent, testWriter } from "../testing/log-messages.ts";
@@ -28,7 +28,7 @@ const bob = sourceName({ workspace: "acme", developer: "bob", project: "shop", u
 
 /** What every implementation of the log must do. Each call of `open` gives an empty log. */
 export function logContract(name: string, open: () => Promise<LogUnderTest>): void {
-  test(`${name}: single events are read in the order asked for, without those that are not there`, async () => {
+  it(`${name}: single events are read in the order asked for, without those that are not there`, async () => {
     await using log = await open();
     await testWriter(log.writer, alice).append(40);
     const history = await take(log.reader.history({ afterOffset: logStart, subjects: [] }, endOf(40), never), 40);
@@ -41,7 +41,7 @@ export function logContract(name: string, open: () => Promise<LogUnderTest>): vo
     expect(await Array.fromAsync(log.reader.read([], never))).toEqual([]);
   });
 
-  test(`${name}: many events are read by their messages, of each those that were asked for`, async () => {
+  it(`${name}: many events are read by their messages, of each those that were asked for`, async () => {
     await using log = await open();
     const { append, written } = testWriter(log.writer, alice, { perMessage: 5 });
     await append(200);
@@ -58,7 +58,7 @@ export function logContract(name: string, open: () => Promise<LogUnderTest>): vo
   });
 
   describe(`${name}: writing`, () => {
-    test("a source without messages has no last message", async () => {
+    it("a source without messages has no last message", async () => {
       await using log = await open();
       expect(await log.writer.lastOf(alice)).toBeUndefined();
       expect(await log.reader.bounds()).toEqual({
@@ -69,7 +69,7 @@ export function logContract(name: string, open: () => Promise<LogUnderTest>): vo
       });
     });
 
-    test("its clock is the clock of its events, even before the first one", async () => {
+    it("its clock is the clock of its events, even before the first one", async () => {
       await using log = await open();
       const before = await log.reader.now();
       expect(before.lastOffset).toBe(logStart);
@@ -86,7 +86,7 @@ export function logContract(name: string, open: () => Promise<LogUnderTest>): vo
       expect(Math.abs(after.at.getTime() - Date.now())).toBeLessThan(60_000);
     });
 
-    test.each([1, 2, 1_024])("%i events land together as one message and advance writer and cursor", async (count) => {
+    it.each([1, 2, 1_024])("%i events land together as one message and advance writer and cursor", async (count) => {
       await using log = await open();
       const events = upTo(count).map((ordinal) => newEvent(alice, ordinal));
       expect(await log.writer.publish(alice, "w1", events, 0)).toEqual({ outcome: "acknowledged", seq: 1 });
@@ -99,7 +99,7 @@ export function logContract(name: string, open: () => Promise<LogUnderTest>): vo
       expect(read.map(({ event }) => Number(event.ordinal))).toEqual(upTo(count));
     });
 
-    test.each([1, 3])("%i events with a stale expectation change nothing", async (count) => {
+    it.each([1, 3])("%i events with a stale expectation change nothing", async (count) => {
       await using log = await open();
       await testWriter(log.writer, alice).append(2);
       const events = upTo(count).map((ordinal) => newEvent(alice, ordinal));
@@ -108,7 +108,7 @@ export function logContract(name: string, open: () => Promise<LogUnderTest>): vo
       expect(await log.reader.bounds()).toMatchObject({ firstOffset: offsetOf(1), lastOffset: endOf(2), messages: 2 });
     });
 
-    test("sources do not affect each other", async () => {
+    it("sources do not affect each other", async () => {
       await using log = await open();
       await testWriter(log.writer, alice).append(3);
       const other = testWriter(log.writer, bob);
@@ -117,7 +117,7 @@ export function logContract(name: string, open: () => Promise<LogUnderTest>): vo
       expect((await log.writer.lastOf(alice))?.seq).toBe(3);
     });
 
-    test("exactly one of two writers of a source wins, every time", async () => {
+    it("exactly one of two writers of a source wins, every time", async () => {
       await using log = await open();
       let last = 0;
       for (let round = 1; round <= 50; round++) {
@@ -136,7 +136,7 @@ export function logContract(name: string, open: () => Promise<LogUnderTest>): vo
       }
     });
 
-    test.each([
+    it.each([
       { title: "nothing", events: [] },
       { title: "more than 1,024 events", events: upTo(1_025).map((n) => newEvent(alice, n)) },
       { title: "events of two sessions", events: [newEvent(alice, 1), newEvent(alice, 2, { session: "t" })] },
@@ -156,7 +156,7 @@ export function logContract(name: string, open: () => Promise<LogUnderTest>): vo
       expect((await log.reader.bounds()).lastOffset).toBe(logStart);
     });
 
-    test("one event of 7.8 MiB fits and is read back", async () => {
+    it("one event of 7.8 MiB fits and is read back", async () => {
       await using log = await open();
       const event = large(7.8);
       expect(acknowledged(await log.writer.publish(alice, "w1", [event], 0))).toBe(1);
@@ -168,7 +168,7 @@ export function logContract(name: string, open: () => Promise<LogUnderTest>): vo
   });
 
   describe(`${name}: asking`, () => {
-    test("bounds, last match and first since", async () => {
+    it("bounds, last match and first since", async () => {
       await using log = await open();
       const a = testWriter(log.writer, alice);
       const b = testWriter(log.writer, bob);
@@ -194,7 +194,7 @@ export function logContract(name: string, open: () => Promise<LogUnderTest>): vo
   });
 
   describe(`${name}: surveying`, () => {
-    test("gives the last event of each of Tapedeck's own subjects", async () => {
+    it("gives the last event of each of Tapedeck's own subjects", async () => {
       await using log = await open();
       const a = testWriter(log.writer, alice, { perMessage: 3 });
       const b = testWriter(log.writer, bob);
@@ -208,7 +208,7 @@ export function logContract(name: string, open: () => Promise<LogUnderTest>): vo
   });
 
   describe(`${name}: history`, () => {
-    test.each(sizes)(
+    it.each(sizes)(
       "gives the matching events between its ends, in order, and stops: %i a message",
       async (perMessage) => {
         await using log = await open();
@@ -235,7 +235,7 @@ export function logContract(name: string, open: () => Promise<LogUnderTest>): vo
       },
     );
 
-    test("begins and ends at every index in a message", async () => {
+    it("begins and ends at every index in a message", async () => {
       await using log = await open();
       const a = testWriter(log.writer, alice, { perMessage: 5 });
       const b = testWriter(log.writer, bob, { perMessage: 5 });
@@ -256,7 +256,7 @@ export function logContract(name: string, open: () => Promise<LogUnderTest>): vo
       }
     });
 
-    test("text among facts is found, and facts among text", async () => {
+    it("text among facts is found, and facts among text", async () => {
       await using log = await open();
       const kinds = ["log.written", "build.started", "log.written"];
       const mixed = kinds.map((kind, index) => newEvent(alice, index + 1, { kind }));
@@ -271,7 +271,7 @@ export function logContract(name: string, open: () => Promise<LogUnderTest>): vo
       expect(await log.reader.lastMatch([eventSubject(alice, "v1", "build.started")])).toBe(endOf(1));
     });
 
-    test("one message gives the events that match, whatever stands beside them", async () => {
+    it("one message gives the events that match, whatever stands beside them", async () => {
       await using log = await open();
       const kinds = ["build.started", "deploy.started", "build.failed", "build.started"];
       const events = kinds.map((kind, index) =>
@@ -288,7 +288,7 @@ export function logContract(name: string, open: () => Promise<LogUnderTest>): vo
       ]);
     });
 
-    test("ends when its signal aborts", async () => {
+    it("ends when its signal aborts", async () => {
       await using log = await open();
       const end = await testWriter(log.writer, alice, { perMessage: 3 }).append(1_000);
       const abort = new AbortController();
@@ -301,7 +301,7 @@ export function logContract(name: string, open: () => Promise<LogUnderTest>): vo
   });
 
   describe(`${name}: following`, () => {
-    test.each(sizes)(
+    it.each(sizes)(
       "gives history, says that it has caught up, then gives new events: %i a message",
       async (perMessage) => {
         await using log = await open();
@@ -326,7 +326,7 @@ export function logContract(name: string, open: () => Promise<LogUnderTest>): vo
       },
     );
 
-    test("begins at every index in a message, in history and live", async () => {
+    it("begins at every index in a message, in history and live", async () => {
       await using log = await open();
       const a = testWriter(log.writer, alice, { perMessage: 4 });
       await a.append(4);
@@ -345,7 +345,7 @@ export function logContract(name: string, open: () => Promise<LogUnderTest>): vo
       abort.abort();
     });
 
-    test("a follower of an empty log has caught up at once", async () => {
+    it("a follower of an empty log has caught up at once", async () => {
       await using log = await open();
       const abort = new AbortController();
       const caughtUp = Promise.withResolvers<Offset>();
@@ -362,7 +362,7 @@ export function logContract(name: string, open: () => Promise<LogUnderTest>): vo
       abort.abort();
     });
 
-    test.each(sizes)("gives only events that match one of several filters: %i a message", async (perMessage) => {
+    it.each(sizes)("gives only events that match one of several filters: %i a message", async (perMessage) => {
       await using log = await open();
       const a = testWriter(log.writer, alice, { perMessage });
       const b = testWriter(log.writer, bob, { perMessage });
@@ -378,7 +378,7 @@ export function logContract(name: string, open: () => Promise<LogUnderTest>): vo
       abort.abort();
     });
 
-    test("waiting for the next event ends when the signal aborts", async () => {
+    it("waiting for the next event ends when the signal aborts", async () => {
       await using log = await open();
       const abort = new AbortController();
       const caughtUp = Promise.withResolvers<Offset>();

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, it } from "vitest";
 import { seeded } from "../testing/seeded.ts";
 import {
   beyondAll,
@@ -19,7 +19,7 @@ import {
   sequenceOf,
 } from "./offset.ts";
 
-test("an offset is made of a sequence and an index, up to the largest ones", () => {
+it("an offset is made of a sequence and an index, up to the largest ones", () => {
   const random = seeded("offsets");
   const sequences = [1, 2, largestSequence, ...Array.from({ length: 1_000 }, () => 1 + random.below(2 ** 31))];
   for (const sequence of sequences) {
@@ -34,7 +34,7 @@ test("an offset is made of a sequence and an index, up to the largest ones", () 
   expect(endOf(largestSequence)).toBe(beyondAll);
 });
 
-test("before the first message is the log's start", () => {
+it("before the first message is the log's start", () => {
   expect([endOf(0), justBefore(offsetOf(1)), messagesBefore(offsetOf(3), 3), justBefore(logStart)]).toEqual([
     logStart,
     logStart,
@@ -43,13 +43,13 @@ test("before the first message is the log's start", () => {
   ]);
 });
 
-test("messages are counted, whatever the index", () => {
+it("messages are counted, whatever the index", () => {
   expect(messagesBefore(offsetOf(9, 5), 2)).toBe(endOf(7));
   expect(messagesBetween(endOf(7), offsetOf(9))).toBe(2);
   expect(justBefore(offsetOf(9, 5))).toBe(offsetOf(9, 4));
 });
 
-test("the rest of a message is still to be read after one of its events", () => {
+it("the rest of a message is still to be read after one of its events", () => {
   expect([logStart, offsetOf(7), offsetOf(7, 5), endOf(7)].map(firstMessageAfter)).toEqual([1, 7, 7, 8]);
   expect(mayHoldEvents(offsetOf(7), endOf(7))).toBe(true);
   expect(mayHoldEvents(offsetOf(7), offsetOf(7, 1))).toBe(true);
@@ -59,14 +59,14 @@ test("the rest of a message is still to be read after one of its events", () => 
   expect(mayHoldEvents(logStart, offsetOf(1))).toBe(true);
 });
 
-test("events between two offsets are at most as many as their messages take", () => {
+it("events between two offsets are at most as many as their messages take", () => {
   expect(maxEventsBetween(offsetOf(7, 2), offsetOf(7, 5))).toBe(3);
   expect(maxEventsBetween(endOf(7), endOf(9))).toBe(2 * indexesPerMessage);
   expect(maxEventsBetween(endOf(9), endOf(7))).toBe(0);
 });
 
 describe("the compiler", () => {
-  test("distinguishes offsets, sequences and numbers", () => {
+  it("distinguishes offsets, sequences and numbers", () => {
     const takesOffset = (offset: Offset) => offset;
     const takesSequence = (sequence: Sequence) => sequence;
     takesSequence(sequenceOf(offsetOf(3)));

@@ -1,11 +1,11 @@
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { seeded } from "../testing/seeded.ts";
 import { endOf, indexesPerMessage, largestSequence, logStart, offsetOf } from "./offset.ts";
 import { belongsToLog, formatPosition, type Position, parsePosition, positionBefore } from "./position.ts";
 
 const epoch = "t3k9x2";
 
-test.each([
+it.each([
   [offsetOf(10_482), "383600-t3k9x2"],
   [offsetOf(10_482, 36), "383610-t3k9x2"],
   [endOf(10_482), "3836sf-t3k9x2"],
@@ -16,7 +16,7 @@ test.each([
   expect(parsePosition(text)).toEqual({ epoch, offset });
 });
 
-test("texts sort as the log does, also across restores, and come back as the same position", () => {
+it("texts sort as the log does, also across restores, and come back as the same position", () => {
   const random = seeded("positions");
   // A log that was restored again and again: each epoch goes on after a backup of the one before.
   const epochs: { readonly epoch: string; readonly first: number }[] = [];
@@ -44,7 +44,7 @@ test("texts sort as the log does, also across restores, and come back as the sam
   }
 });
 
-test("no other text is a position: what parses is written the same", () => {
+it("no other text is a position: what parses is written the same", () => {
   const random = seeded("texts");
   const letters = "0123456789abcsfzAZ-_ .+%é";
   const base = formatPosition({ epoch, offset: offsetOf(10_482, 7) });
@@ -63,7 +63,7 @@ test("no other text is a position: what parses is written the same", () => {
   expect(parsed).toBeGreaterThan(100);
 });
 
-test.each([
+it.each([
   "",
   "t3k9x2",
   "t3k9x2-10482",
@@ -82,13 +82,13 @@ test.each([
   expect(parsePosition(text)).toBeUndefined();
 });
 
-test("reading begins with a position when it begins after the one before", () => {
+it("reading begins with a position when it begins after the one before", () => {
   expect(positionBefore("383600-t3k9x2")).toBe(formatPosition({ epoch, offset: endOf(10_481) }));
   expect(positionBefore("383601-t3k9x2")).toBe("383600-t3k9x2");
   expect(positionBefore("t3k9x2-10482")).toBeUndefined();
 });
 
-test("positions of former epochs belong to the log up to the end of its backup", () => {
+it("positions of former epochs belong to the log up to the end of its backup", () => {
   const log = { epoch, formerEpochs: [{ epoch: "first1", lastSeq: 300 }] };
   const belongs = (of: string, offset: Position["offset"]) => belongsToLog(log, { epoch: of, offset });
   expect([belongs("first1", endOf(300)), belongs("first1", offsetOf(301))]).toEqual([true, false]);

@@ -1,7 +1,7 @@
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { subjectMatches, withoutCovered } from "./subject-match.ts";
 
-test.each([
+it.each([
   ["a.b.c", "a.b.c", true],
   ["a.*.c", "a.b.c", true],
   ["a.>", "a.b.c", true],
@@ -14,7 +14,7 @@ test.each([
   expect(subjectMatches(filter, subject)).toBe(yes);
 });
 
-test("a set keeps only subjects that no other one covers", () => {
+it("a set keeps only subjects that no other one covers", () => {
   expect(withoutCovered(["a.b.c", "a.*.c", "a.b.c", "a.c.>", "a.c.d.>"])).toEqual(["a.*.c", "a.c.>"]);
   expect(withoutCovered(["a.b", "a.b"])).toEqual(["a.b"]);
   expect(withoutCovered(["a.>", "a.*"])).toEqual(["a.>"]);

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { kinds } from "../events/kinds.ts";
 import { sourceName } from "../source.ts";
 import { subjectMatches } from "./subject-match.ts";
@@ -7,7 +7,7 @@ import { channelFilter, eventSubject, everySubject, messageFilters, messageSubje
 const alice = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
 const place = "tapedeck.v2.acme.alice.shop.skaffold";
 
-test.each([
+it.each([
   [[], []],
   [[everySubject], ["tapedeck.v2.>"]],
   [[sourceFilter(alice)], [`${place}.>`]],
@@ -24,7 +24,7 @@ test.each([
   expect(messageFilters(filters)).toEqual(expected);
 });
 
-test("every event that a filter matches is in a message that its filters match", () => {
+it("every event that a filter matches is in a message that its filters match", () => {
   for (const kind of kinds) {
     for (const channel of ["v1", "logs", "tapedeck"]) {
       const event = eventSubject(alice, channel, kind);

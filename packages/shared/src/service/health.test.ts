@@ -1,11 +1,11 @@
 import { request } from "node:http";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { startHealthServer } from "./health.ts";
 import { createMetrics } from "./metrics.ts";
 
 const local = { host: "127.0.0.1", port: 0 };
 
-test("a service is ready when all its checks pass, and otherwise says why not", async () => {
+it("a service is ready when all its checks pass, and otherwise says why not", async () => {
   let log: string | undefined = "the log is away";
   const checks = {
     log: () => log,
@@ -28,7 +28,7 @@ test("a service is ready when all its checks pass, and otherwise says why not", 
   expect((await ask("/other")).status).toBe(404);
 });
 
-test("warnings for operators are listed separately and do not affect readiness", async () => {
+it("warnings for operators are listed separately and do not affect readiness", async () => {
   let details = {};
   const metrics = createMetrics("test");
   await using health = await startHealthServer({ ...local, checks: {}, metrics, details: () => details });
@@ -38,7 +38,7 @@ test("warnings for operators are listed separately and do not affect readiness",
   expect(await ask()).toEqual({ ready: true, checks: {}, details });
 });
 
-test("a port that is in use is reported in one sentence that names it", async () => {
+it("a port that is in use is reported in one sentence that names it", async () => {
   const metrics = createMetrics("test");
   await using first = await startHealthServer({ ...local, checks: {}, metrics });
   const { port } = first;
@@ -61,7 +61,7 @@ const askAs = (host: string, port: number, path: string) =>
       .end();
   });
 
-test("a page whose name was rebound to this machine gets nothing", async () => {
+it("a page whose name was rebound to this machine gets nothing", async () => {
   const checks = { log: () => undefined };
   const place = { ...local, hosts: ["deck.example.com"] };
   await using health = await startHealthServer({ ...place, checks, metrics: createMetrics("test") });
@@ -79,7 +79,7 @@ test("a page whose name was rebound to this machine gets nothing", async () => {
   }
 });
 
-test("the host that it listens on needs no setting", async () => {
+it("the host that it listens on needs no setting", async () => {
   const metrics = createMetrics("test");
   await using health = await startHealthServer({ host: "0.0.0.0", port: 0, checks: {}, metrics });
   expect((await askAs(`0.0.0.0:${health.port}`, health.port, "/healthz")).status).toBe(200);

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { until } from "../testing/until.ts";
 
 /** Runs a service as a process of its own; its start is the given source text. */
@@ -39,7 +39,7 @@ const living = (dispose: string, more = "") => `
   const timer = setInterval(() => {}, 1000);
   return { addresses: { http: "127.0.0.1:1" }, ${more} [Symbol.asyncDispose]: async () => { ${dispose} clearInterval(timer); } };`;
 
-test.each([
+it.each([
   ["SIGTERM", (child: ChildProcess) => child.kill("SIGTERM")],
   ["SIGINT", (child: ChildProcess) => child.kill("SIGINT")],
   ["the end of its parent", (child: ChildProcess) => child.disconnect()],
@@ -55,7 +55,7 @@ test.each([
   ]);
 });
 
-test("a second signal ends a service at once", async () => {
+it("a second signal ends a service at once", async () => {
   const { child, ended, reported } = run(living("process.send('stopping'); await new Promise(() => {});"));
   await reported;
   const stopping = once(child, "message");
@@ -65,7 +65,7 @@ test("a second signal ends a service at once", async () => {
   expect((await ended).code).toBe(130);
 });
 
-test("a service that cannot start says why and exits with 1", async () => {
+it("a service that cannot start says why and exits with 1", async () => {
   const { ended, reported } = run('throw new SettingsError(["TAPEDECK_X: \\"y\\" is not a port"]);');
   expect(await reported).toMatchObject({ type: "failed" });
   const { code, lines } = await ended;
@@ -73,7 +73,7 @@ test("a service that cannot start says why and exits with 1", async () => {
   expect(lines[0]).toMatchObject({ level: 60, msg: 'a setting is wrong:\n  TAPEDECK_X: "y" is not a port' });
 });
 
-test("a service that cannot continue says why, stops cleanly and exits with 1", async () => {
+it("a service that cannot continue says why, stops cleanly and exits with 1", async () => {
   const failed = 'failed: once(process, "message").then(() => { throw new Error("the log was replaced"); }),';
   const { child, ended, reported } = run(`
     const { once } = await import("node:events");

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { DialTimeout } from "../sync/dial-timeout.ts";
 import { lossyProxy } from "../testing/lossy-proxy.ts";
 import { startTestNats } from "../testing/nats.ts";
@@ -6,7 +6,7 @@ import { until } from "../testing/until.ts";
 import { silentLogger } from "./logger.ts";
 import { connectNats } from "./nats.ts";
 
-test("a connection reconnects by itself", async () => {
+it("a connection reconnects by itself", async () => {
   await using server = await startTestNats({ user: "tapedeck", password: "p%w" });
   const { host } = new URL(server.url);
   const nats = await connectNats("test", { url: host, user: "tapedeck", password: "p%w" }, silentLogger);
@@ -18,7 +18,7 @@ test("a connection reconnects by itself", async () => {
   await nats.close();
 });
 
-test("servers that answer dials late are reached in the end, at the start as well", async () => {
+it("servers that answer dials late are reached in the end, at the start as well", async () => {
   await using server = await startTestNats();
   await using first = await lossyProxy(server.port);
   await using second = await lossyProxy(server.port);
@@ -36,20 +36,20 @@ test("servers that answer dials late are reached in the end, at the start as wel
   await again.close();
 });
 
-test("an unreachable server is reported at once", async () => {
+it("an unreachable server is reported at once", async () => {
   await using server = await startTestNats();
   await server.stop();
   await expect(connectNats("test", { url: server.url }, silentLogger)).rejects.toThrow(/refused/i);
 });
 
-test("wrong credentials are reported at once", async () => {
+it("wrong credentials are reported at once", async () => {
   await using server = await startTestNats({ user: "tapedeck", password: "right" });
   const { host } = new URL(server.url);
   const settings = { url: host, user: "tapedeck", password: "wrong" };
   await expect(connectNats("test", settings, silentLogger)).rejects.toThrow(/authorization/i);
 });
 
-test("a server without TLS is refused where the address asks for it", async () => {
+it("a server without TLS is refused where the address asks for it", async () => {
   await using server = await startTestNats();
   const { host } = new URL(server.url);
   await expect(connectNats("test", { url: `tls://${host}` }, silentLogger)).rejects.toThrow(/tls/i);

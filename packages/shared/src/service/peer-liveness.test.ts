@@ -1,7 +1,7 @@
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { grpcLiveness, keepaliveOptions, recorderTimeouts } from "./peer-liveness.ts";
 
-test("a recorder that is cut off silently is lost within 30 s", () => {
+it("a recorder that is cut off silently is lost within 30 s", () => {
   const options = keepaliveOptions(grpcLiveness);
   // The worst case: it has just answered a ping.
   const found = options["grpc.keepalive_time_ms"] + options["grpc.keepalive_timeout_ms"];

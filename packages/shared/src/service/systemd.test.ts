@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { chmod, readFile, writeFile } from "node:fs/promises";
 import { delimiter, join } from "node:path";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { temporaryFolder } from "../testing/temporary-folder.ts";
 import { until } from "../testing/until.ts";
 
@@ -27,7 +27,7 @@ async function startReady(folder: string, env: Readonly<Record<string, string>>)
   return { child, ended, said: async () => (await readFile(output, "utf8")).split("\n").slice(0, -1) };
 }
 
-test("systemd is notified that the service is ready, that it lives, and that it stops", async () => {
+it("systemd is notified that the service is ready, that it lives, and that it stops", async () => {
   await using temporary = await temporaryFolder();
   const {
     child,
@@ -47,7 +47,7 @@ test("systemd is notified that the service is ready, that it lives, and that it 
   expect(lines).toContain("STOPPING=1 --status=stopping");
 });
 
-test("without systemd nothing is notified", async () => {
+it("without systemd nothing is notified", async () => {
   await using temporary = await temporaryFolder();
   const { child, ended, said: output } = await startReady(temporary.folder, { NOTIFY_SOCKET: "" });
   child.kill("SIGTERM");

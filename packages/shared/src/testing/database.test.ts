@@ -1,5 +1,5 @@
 import { Client } from "pg";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { freshDatabase } from "./database.ts";
 
 const query = async (url: string, text: string): Promise<unknown[]> => {
@@ -12,7 +12,7 @@ const query = async (url: string, text: string): Promise<unknown[]> => {
   }
 };
 
-test("a database is empty, and dropped when disposed of", async () => {
+it("a database is empty, and dropped when disposed of", async () => {
   let url = "";
   {
     await using database = await freshDatabase();
@@ -22,7 +22,7 @@ test("a database is empty, and dropped when disposed of", async () => {
   await expect(query(url, "select 1")).rejects.toThrow(/does not exist/);
 });
 
-test("a template is filled once and copied for each database", async () => {
+it("a template is filled once and copied for each database", async () => {
   let filled = 0;
   const template = {
     name: `numbers_${process.pid}`,

@@ -1,10 +1,10 @@
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "nats";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { startTestNats } from "./nats.ts";
 import { until } from "./until.ts";
 
-test("acknowledged messages survive a kill -9 and a restart on the same port", async () => {
+it("acknowledged messages survive a kill -9 and a restart on the same port", async () => {
   await using server = await startTestNats({ syncAlways: true });
   const nats = await connect({ servers: server.url, maxReconnectAttempts: -1, reconnectTimeWait: 20 });
   await (await jetstreamManager(nats)).streams.add({
@@ -24,13 +24,13 @@ test("acknowledged messages survive a kill -9 and a restart on the same port", a
   await nats.close();
 });
 
-test("two servers share nothing", async () => {
+it("two servers share nothing", async () => {
   await using one = await startTestNats();
   await using other = await startTestNats();
   expect(one.port).not.toBe(other.port);
 });
 
-test("a server with a password refuses clients without it", async () => {
+it("a server with a password refuses clients without it", async () => {
   await using server = await startTestNats({ user: "tapedeck", password: 'a "quoted" $word' });
   const { host } = new URL(server.url);
   await expect(connect({ servers: host, reconnect: false })).rejects.toThrow(/authorization/i);

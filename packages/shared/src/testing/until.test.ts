@@ -1,12 +1,12 @@
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { until } from "./until.ts";
 
-test("until() returns what the condition returns in the end", async () => {
+it("until() returns what the condition returns in the end", async () => {
   const answers = [undefined, null, false, 0];
   expect(await until(() => answers.shift(), { message: "a number" })).toBe(0);
 });
 
-test("a condition may throw until it holds", async () => {
+it("a condition may throw until it holds", async () => {
   let calls = 0;
   const condition = () => {
     calls += 1;
@@ -16,13 +16,13 @@ test("a condition may throw until it holds", async () => {
   expect(await until(condition, { message: "the third time" })).toBe(true);
 });
 
-test("until() gives up with what it waited for and the last reason", async () => {
+it("until() gives up with what it waited for and the last reason", async () => {
   const waiting = until(() => Promise.reject(new Error("not yet")), { message: "Godot", deadlineMs: 10 });
   await expect(waiting).rejects.toThrow(/Godot/);
   await expect(waiting).rejects.toMatchObject({ cause: { message: "not yet" } });
 });
 
-test("an aborted signal ends until()", async () => {
+it("an aborted signal ends until()", async () => {
   const controller = new AbortController();
   const waiting = until(() => undefined, { message: "nothing", signal: controller.signal });
   controller.abort();

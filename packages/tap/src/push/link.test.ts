@@ -4,7 +4,7 @@ import { credentials, type handleBidiStreamingCall, Metadata, Server, ServerCred
 import { type PushRequest, type PushResponse, RecorderService } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { lossyProxy } from "@tapedeck/shared/testing/lossy-proxy";
 import { until } from "@tapedeck/shared/testing/until";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { gatewayLink } from "./link.ts";
 
 const welcome: PushResponse = { body: { $case: "welcome", value: { source: "a/b/c/skaffold", committed: 0n } } };
@@ -39,7 +39,7 @@ function pushTo(port: number, { options = {}, connectMs = 20_000 } = {}) {
   return reported;
 }
 
-test("a connection that swallows everything is noticed by pings, while one that is only quiet lives", async () => {
+it("a connection that swallows everything is noticed by pings, while one that is only quiet lives", async () => {
   await using proxy = await lossyProxy(await welcoming());
   // An answer may come as late as this where the machine is busy.
   const options = { "grpc.keepalive_time_ms": 50, "grpc.keepalive_timeout_ms": 3_000 };
@@ -51,7 +51,7 @@ test("a connection that swallows everything is noticed by pings, while one that 
   expect(quiet.error).toBeUndefined();
 });
 
-test("somebody who takes a connection and says nothing is given up", async () => {
+it("somebody who takes a connection and says nothing is given up", async () => {
   const server = createServer(() => {}).listen(0, "127.0.0.1");
   onTestFinished(() => void server.close());
   await once(server, "listening");

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { OtherProcessDetector } from "./other-process.ts";
 
 beforeEach(() => void vi.useFakeTimers());
@@ -7,7 +7,7 @@ afterEach(() => void vi.useRealTimers());
 const lastSeenAt = 1_000;
 const long = 60_000;
 
-test.each<{ title: string; said: readonly number[]; isOther: boolean }>([
+it.each<{ title: string; said: readonly number[]; isOther: boolean }>([
   { title: "sends nothing", said: [], isOther: false },
   { title: "repeats what was heard", said: [lastSeenAt], isOther: false },
   { title: "repeats something older", said: [900], isOther: false },
@@ -27,7 +27,7 @@ test.each<{ title: string; said: readonly number[]; isOther: boolean }>([
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test("nothing is concluded before a second has passed, nor once it has been stopped", () => {
+it("nothing is concluded before a second has passed, nor once it has been stopped", () => {
   const onOther = vi.fn();
   const detector = new OtherProcessDetector(lastSeenAt, onOther);
   detector.messageAt(2_000);

@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 
 import { identityOf, thisProcess } from "./process-identity.ts";
 import { takeTapId } from "./tap-id.ts";
@@ -11,7 +11,7 @@ const source = "default/alice/shop/skaffold";
 const fileOf = (folder: string) => join(folder, "default.alice.shop.skaffold.tap.json");
 const removed = () => spawnSync("true").pid;
 
-test("a tap takes over the id of a process that is gone, and not that of a living one", async () => {
+it("a tap takes over the id of a process that is gone, and not that of a living one", async () => {
   await using tidy = await temporaryFolder();
   writeFileSync(fileOf(tidy.folder), JSON.stringify({ tap: "before", pid: removed() }));
   using first = takeTapId(tidy.folder, source);
@@ -21,7 +21,7 @@ test("a tap takes over the id of a process that is gone, and not that of a livin
   expect(JSON.parse(readFileSync(fileOf(tidy.folder), "utf8"))).toEqual({ tap: "before", ...thisProcess() });
 });
 
-test("a tap does not take over an id that another one uses meanwhile", async () => {
+it("a tap does not take over an id that another one uses meanwhile", async () => {
   await using tidy = await temporaryFolder();
   writeFileSync(fileOf(tidy.folder), JSON.stringify({ tap: "before", pid: removed() }));
   using id = takeTapId(tidy.folder, source, (tap) => tap !== "before");
@@ -29,14 +29,14 @@ test("a tap does not take over an id that another one uses meanwhile", async () 
   expect(JSON.parse(readFileSync(fileOf(tidy.folder), "utf8"))).toEqual({ tap: id.tap, ...thisProcess() });
 });
 
-test("a tap takes over the id of a process that had its number, as in a container", async () => {
+it("a tap takes over the id of a process that had its number, as in a container", async () => {
   await using tidy = await temporaryFolder();
   writeFileSync(fileOf(tidy.folder), JSON.stringify({ tap: "before", pid: process.pid }));
   using id = takeTapId(tidy.folder, source);
   expect(id.tap).toBe("before");
 });
 
-test("a tap takes over the id of a process whose number another one has now", async () => {
+it("a tap takes over the id of a process whose number another one has now", async () => {
   await using tidy = await temporaryFolder();
   const living = identityOf(process.ppid);
   writeFileSync(fileOf(tidy.folder), JSON.stringify({ tap: "before", ...living, started: "long ago" }));
@@ -47,7 +47,7 @@ test("a tap takes over the id of a process whose number another one has now", as
   expect(other.tap).not.toBe("before");
 });
 
-test("an id is there as a whole or not at all, and half of one is in nobody's way", async () => {
+it("an id is there as a whole or not at all, and half of one is in nobody's way", async () => {
   await using tidy = await temporaryFolder();
   writeFileSync(fileOf(tidy.folder), '{"tap":"bef');
   {

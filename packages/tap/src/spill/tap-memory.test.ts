@@ -1,7 +1,7 @@
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 
 import type { Remembered } from "../tap.ts";
 import { fileMemory } from "./tap-memory.ts";
@@ -14,7 +14,7 @@ const broken: Remembered = {
   broken: { channels: ["v2"], heard: { channel: "v1", at: 1_795_190_102_123.25 } },
 };
 
-test("the next tap loads what this one saved, and there is no other file", async () => {
+it("the next tap loads what this one saved, and there is no other file", async () => {
   await using tidy = await temporaryFolder();
   const folder = join(tidy.folder, "made");
   expect(fileMemory(folder, source, fail).load()).toBeUndefined();
@@ -26,7 +26,7 @@ test("the next tap loads what this one saved, and there is no other file", async
   expect(readdirSync(folder)).toHaveLength(1);
 });
 
-test("a memory that can't be understood is empty, and a failure to save it is reported", async () => {
+it("a memory that can't be understood is empty, and a failure to save it is reported", async () => {
   await using tidy = await temporaryFolder();
   writeFileSync(join(tidy.folder, "default.alice.shop.skaffold.upstream.json"), '{"address":');
   expect(fileMemory(tidy.folder, source, fail).load()).toBeUndefined();

@@ -4,7 +4,7 @@ import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
 import { until } from "@tapedeck/shared/testing/until";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { sourceTaken } from "../record/push-errors.ts";
 import type { Store } from "../record/recorder-options.ts";
 import { skaffoldSource, testLogger } from "../testing/ingest-harness.ts";
@@ -48,7 +48,7 @@ async function startSource(address: string, folder: string, { standby, store, re
   });
 }
 
-test("a log that goes away before it has shown whose the source is keeps nobody from dialling, but a standby", async () => {
+it("a log that goes away before it has shown whose the source is keeps nobody from dialling, but a standby", async () => {
   await using fake = await startFakeSkaffold({
     recording: loadRecording(`${recordings.skaffold}/01-dev-success-3-artifacts-5-iterations`),
   });
@@ -64,7 +64,7 @@ test("a log that goes away before it has shown whose the source is keeps nobody 
   });
 });
 
-test("a source whose lease is lost while its recording begins is recorded when it has the lease again", async () => {
+it("a source whose lease is lost while its recording begins is recorded when it has the lease again", async () => {
   await using fake = await startFakeSkaffold({
     recording: loadRecording(`${recordings.skaffold}/01-dev-success-3-artifacts-5-iterations`),
   });

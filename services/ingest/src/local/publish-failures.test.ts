@@ -8,7 +8,7 @@ import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
-import { expect, onTestFinished, test, vi } from "vitest";
+import { expect, it, onTestFinished, vi } from "vitest";
 import { readConfig } from "../config.ts";
 import { startIngest } from "../ingest.ts";
 import { openLogReader, skaffoldSource } from "../testing/ingest-harness.ts";
@@ -17,7 +17,7 @@ import { PublishFailures } from "./publish-failures.ts";
 const deleted =
   "the log was deleted: stop Tapedeck, and bring the log back with `tapedeck restore`, or begin anew with `tapedeck new-epoch`";
 
-test("a log that is deleted is an error in ingest's log, reported once, and ingest is not ready", async () => {
+it("a log that is deleted is an error in ingest's log, reported once, and ingest is not ready", async () => {
   const recording = loadRecording(`${recordings.skaffold}/01-dev-success-3-artifacts-5-iterations`);
   await using nats = await startTestNats();
   await using fake = await startFakeSkaffold({ recording });
@@ -58,7 +58,7 @@ test("a log that is deleted is an error in ingest's log, reported once, and inge
   await reports([503, { ready: false, checks: { log: deleted } }]);
 });
 
-test("a refusal of the log is reported once, and again when it had been well in between", async () => {
+it("a refusal of the log is reported once, and again when it had been well in between", async () => {
   const logger = silentLogger.child({});
   const error = vi.spyOn(logger, "error");
   const bounds = vi.fn(async () => ({ firstOffset: offsetOf(1), lastOffset: endOf(1), messages: 1, bytes: 0 }));
@@ -98,7 +98,7 @@ async function fullDisk(quietMs: number) {
   return Object.assign(failures, { disk });
 }
 
-test("a log that can be read and answers no publish is reported at the second one, until it takes something", async () => {
+it("a log that can be read and answers no publish is reported at the second one, until it takes something", async () => {
   using failures = new PublishFailures({ bounds, logger: silentLogger });
   const now = vi.spyOn(performance, "now");
   onTestFinished(() => now.mockRestore());
@@ -118,7 +118,7 @@ test("a log that can be read and answers no publish is reported at the second on
   expect(await met(10_000)).toBeUndefined();
 });
 
-test("a full disk is over when there is room, though nobody has anything to record any more", async () => {
+it("a full disk is over when there is room, though nobody has anything to record any more", async () => {
   using failures = await fullDisk(20);
   const { disk } = failures;
   const before = disk.observations;
@@ -136,7 +136,7 @@ test("a full disk is over when there is room, though nobody has anything to reco
   expect(failures.isFull).toBe(false);
 });
 
-test("a full disk is over for a server that was started since", async () => {
+it("a full disk is over for a server that was started since", async () => {
   await using nats = await startTestNats();
   await using stack = new AsyncDisposableStack();
   const options = { servers: nats.url, maxReconnectAttempts: -1, reconnectTimeWait: 20 };

@@ -1,14 +1,14 @@
 import { ownPort } from "@tapedeck/shared/testing/own-port";
 import { until } from "@tapedeck/shared/testing/until";
 import type { TapItem } from "@tapedeck/tap/tap";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { UpstreamPresence } from "./upstream-presence.ts";
 
 const item = (what: TapItem["what"]): TapItem => ({ connection: "C1", at: undefined, what });
 const closed = item({ $case: "closed", value: { reason: "the connection was lost", process_ended: true } });
 const never = new AbortController().signal;
 
-test("an upstream has gone when its connection is closed and its port stays closed, and not before", async () => {
+it("an upstream has gone when its connection is closed and its port stays closed, and not before", async () => {
   const address = `127.0.0.1:${await ownPort()}`;
   const presence = new UpstreamPresence(address);
   presence.see(item({ $case: "dialled", value: { address, channels: ["v1"] } }));
@@ -20,7 +20,7 @@ test("an upstream has gone when its connection is closed and its port stays clos
   expect(checks).toBe(2);
 });
 
-test("an upstream that was connected for long has gone a second after its connection, and not at the first refusal", async () => {
+it("an upstream that was connected for long has gone a second after its connection, and not at the first refusal", async () => {
   const address = `127.0.0.1:${await ownPort()}`;
   let [time, reads, checks] = [0, 0, 0];
   const presence = new UpstreamPresence(address, () => {
@@ -40,7 +40,7 @@ test("an upstream that was connected for long has gone a second after its connec
   expect(checks).toBe(1);
 });
 
-test("nobody waits for an upstream that is connected once the tap is to stop", async () => {
+it("nobody waits for an upstream that is connected once the tap is to stop", async () => {
   const address = `127.0.0.1:${await ownPort()}`;
   const presence = new UpstreamPresence(address);
   presence.see(item({ $case: "dialled", value: { address, channels: ["v1"] } }));

@@ -2,7 +2,7 @@ import { credentials, Metadata } from "@grpc/grpc-js";
 import { type PushResponse, RecorderClient } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { lossyProxy } from "@tapedeck/shared/testing/lossy-proxy";
 import { until } from "@tapedeck/shared/testing/until";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { startPushServer } from "./push-server.ts";
 import type { Recorder } from "./recorder.ts";
 
@@ -36,7 +36,7 @@ function pushTo(port: number, workspace: string) {
   return reported;
 }
 
-test("a push over a network that swallows everything is found to be over, while one that is only quiet lives", async () => {
+it("a push over a network that swallows everything is found to be over, while one that is only quiet lives", async () => {
   const recorder = patientRecorder();
   await using server = await startPushServer({
     host: "127.0.0.1",

@@ -16,7 +16,7 @@ import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
 import { silentConnection } from "@tapedeck/shared/testing/silent-connection";
 import { until } from "@tapedeck/shared/testing/until";
 import { timestampNow, timestampOfMs } from "@tapedeck/shared/time/timestamp";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { readConfig } from "../config.ts";
 import { type Ingest, startIngest } from "../ingest.ts";
 import { framesOf, kindsOf, openLogReader, skaffoldSource, testLogger } from "../testing/ingest-harness.ts";
@@ -99,7 +99,7 @@ function push({ key = "key", workspace, developer }: { key?: string; workspace?:
 const dialled: Item["what"] = { $case: "dialled", value: { address: "127.0.0.1:50051", channels: ["v1"] } };
 const text = (s: string) => Buffer.from(s);
 
-test("a tap elsewhere is recorded, and learns how far", async () => {
+it("a tap elsewhere is recorded, and learns how far", async () => {
   using tap = push();
   tap.hello("Alice Smith");
   expect(await tap.welcome()).toMatchObject({ value: { source: "default/alice-smith/shop/skaffold", committed: 0n } });
@@ -117,13 +117,13 @@ test("a tap elsewhere is recorded, and learns how far", async () => {
   });
 });
 
-test("the gateway names the workspace", async () => {
+it("the gateway names the workspace", async () => {
   using tap = push({ workspace: "acme" });
   tap.hello("bob");
   expect(await tap.welcome()).toMatchObject({ value: { source: "acme/bob/shop/skaffold" } });
 });
 
-test("a tap whose developer the gateway names is that one's, whatever it says", async () => {
+it("a tap whose developer the gateway names is that one's, whatever it says", async () => {
   using tap = push({ workspace: "acme", developer: "dora" });
   tap.hello("bob");
   expect(await tap.welcome()).toMatchObject({ value: { source: "acme/dora/shop/skaffold" } });
@@ -135,7 +135,7 @@ test("a tap whose developer the gateway names is that one's, whatever it says", 
   expect(added?.detail).toMatchObject({ value: { developer_name: "dora" } });
 });
 
-test("another tap is turned away, the same one takes over at once", async () => {
+it("another tap is turned away, the same one takes over at once", async () => {
   using first = push();
   first.hello("carol", { tap: "T1" });
   await first.welcome();
@@ -154,7 +154,7 @@ test("another tap is turned away, the same one takes over at once", async () => 
   expect(kindsOf(await logReader.events(skaffoldSource("carol")))).toEqual(["source.added", "upstream.connected"]);
 });
 
-test("a tap that comes again pushes what it does not know to be recorded, and nothing is there twice", async () => {
+it("a tap that comes again pushes what it does not know to be recorded, and nothing is there twice", async () => {
   for (let round = 0; round < 3; round++) {
     using tap = push();
     tap.hello("dave");
@@ -169,7 +169,7 @@ test("a tap that comes again pushes what it does not know to be recorded, and no
   expect(frames).toEqual([...Array(8).fill("the same"), "line 10", "line 11", "line 12", "line 13"]);
 });
 
-test.each([
+it.each([
   ["without the key", { key: "guess" }, {}, 16],
   ["an upstream that nobody knows", {}, { upstream: "make" }, 3],
   ["a tap without an id", {}, { tap: "" }, 3],
@@ -186,7 +186,7 @@ const piece = (bytes: number, more: boolean, channel = "v1"): Item["what"] => ({
 const missing: Item["what"] = { $case: "dropped", value: { channel: "", count: 0n, bytes: 0n, reason: "crash" } };
 type Pushed = Parameters<ReturnType<typeof push>["item"]>;
 
-test.each<[string, string, readonly Pushed[]]>([
+it.each<[string, string, readonly Pushed[]]>([
   [
     "comes late",
     "item 1 came where 3 was expected",
@@ -239,7 +239,7 @@ test.each<[string, string, readonly Pushed[]]>([
   expect(await tap.failure()).toMatchObject({ code: 3, details: expect.stringContaining(details) });
 });
 
-test("a frame without an end is refused before it fills the memory", async () => {
+it("a frame without an end is refused before it fills the memory", async () => {
   using tap = push();
   tap.hello("endless");
   await tap.welcome();
@@ -247,7 +247,7 @@ test("a frame without an end is refused before it fills the memory", async () =>
   expect(await tap.failure()).toMatchObject({ code: 3, details: "item 1 has more than 67108864 bytes" });
 });
 
-test("a frame of empty pieces without an end is refused", async () => {
+it("a frame of empty pieces without an end is refused", async () => {
   using tap = push();
   tap.hello("hollow");
   await tap.welcome();
@@ -255,13 +255,13 @@ test("a frame of empty pieces without an end is refused", async () => {
   expect(await tap.failure()).toMatchObject({ code: 3, details: "item 1 has more than 4096 pieces" });
 });
 
-test("labels without an end are refused", async () => {
+it("labels without an end are refused", async () => {
   using tap = push();
   tap.hello("x".repeat(300_000));
   expect(await tap.failure()).toMatchObject({ code: 3, details: expect.stringContaining("262144 bytes") });
 });
 
-test("a caller that pushes nothing learns whether it would be let in, and nothing is recorded", async () => {
+it("a caller that pushes nothing learns whether it would be let in, and nothing is recorded", async () => {
   using tap = push();
   tap.end();
   await tap.ended();
@@ -271,7 +271,7 @@ test("a caller that pushes nothing learns whether it would be let in, and nothin
   expect(await stranger.failure()).toMatchObject({ code: 16 });
 });
 
-test("the demo refuses what is pushed, and nobody who only asks", async () => {
+it("the demo refuses what is pushed, and nobody who only asks", async () => {
   using asking = push({ workspace: "demo" });
   asking.end();
   await asking.ended();
@@ -280,13 +280,13 @@ test("the demo refuses what is pushed, and nobody who only asks", async () => {
   expect(await tap.failure()).toMatchObject({ code: 7, details: expect.stringContaining("this is the demo") });
 });
 
-test("an item before hello is refused", async () => {
+it("an item before hello is refused", async () => {
   using tap = push();
   tap.item(1n, dialled);
   expect(await tap.failure()).toMatchObject({ code: 3 });
 });
 
-test("an answer that is too large for whoever asked is an error for them alone", async () => {
+it("an answer that is too large for whoever asked is an error for them alone", async () => {
   using tap = push();
   tap.hello("talkative");
   await tap.welcome();
@@ -306,7 +306,7 @@ test("an answer that is too large for whoever asked is an error for them alone",
   expect(ControlReply.decode((await pending).data)).toMatchObject({ code: 14 });
 });
 
-test("a frame that is too large for the log does not end the recording", async () => {
+it("a frame that is too large for the log does not end the recording", async () => {
   using tap = push();
   tap.hello("large");
   await tap.welcome();
@@ -323,7 +323,7 @@ test("a frame that is too large for the log does not end the recording", async (
   expect(kinds.slice(-2)).toEqual(["upstream.lost", "session.ended"]);
 });
 
-test("a state that came in pieces is recorded whole", async () => {
+it("a state that came in pieces is recorded whole", async () => {
   using tap = push();
   tap.hello("stately");
   await tap.welcome();
@@ -349,7 +349,7 @@ const manyArtifacts = Object.fromEntries(
   Array.from({ length: 40_000 }, (_, index) => [`artifact-${index}`, "Complete"]),
 );
 
-test("a control call that is too large for the log is refused", async () => {
+it("a control call that is too large for the log is refused", async () => {
   using tap = push();
   tap.hello("eager");
   await tap.welcome();
@@ -369,7 +369,7 @@ function startLimited(limits: Readonly<Record<string, string>>): Promise<Ingest>
   return startIngest(readConfig({ env: { TAPEDECK_NATS_URL: nats.url, ...ports, ...limits } }), testLogger);
 }
 
-test("a connection too many is closed at once", async () => {
+it("a connection too many is closed at once", async () => {
   await using narrow = await startLimited({ TAPEDECK_LIMITS_GRPC_CONNECTIONS: "1", TAPEDECK_LIMITS_ARRIVAL: "10m" });
   using first = await silentConnection(narrow.addresses.grpc);
   using second = await silentConnection(narrow.addresses.grpc);
@@ -377,13 +377,13 @@ test("a connection too many is closed at once", async () => {
   expect(first.isOver()).toBe(false);
 });
 
-test("a connection that asks for nothing in a while is closed", async () => {
+it("a connection that asks for nothing in a while is closed", async () => {
   await using hasty = await startLimited({ TAPEDECK_LIMITS_ARRIVAL: "100ms" });
   using silent = await silentConnection(hasty.addresses.grpc);
   await until(silent.isOver, { message: "it to be closed" });
 });
 
-test("the frames that an upstream repeats are sorted even if ingest is held up meanwhile", async () => {
+it("the frames that an upstream repeats are sorted even if ingest is held up meanwhile", async () => {
   using tap = push();
   tap.hello("Held Up");
   await tap.welcome();

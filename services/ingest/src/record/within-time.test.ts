@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { withinTime } from "./within-time.ts";
 
 /** Two ends of a connection. */
@@ -22,7 +22,7 @@ function holdUp(ms: number): void {
   while (performance.now() < end);
 }
 
-test("a result that came while the process was held up has come in time", async () => {
+it("a result that came while the process was held up has come in time", async () => {
   await using ends = await connected();
   const got = withinTime(once(ends.far, "data"), 20);
   ends.near.write("item");
@@ -30,13 +30,13 @@ test("a result that came while the process was held up has come in time", async 
   expect(String(await got)).toBe("item");
 });
 
-test("undefined is the answer when nothing comes", async () => {
+it("undefined is the answer when nothing comes", async () => {
   await using ends = await connected();
   const got = withinTime(once(ends.far, "data"), 20);
   holdUp(100);
   expect(await got).toBeUndefined();
 });
 
-test("a failure in time is passed on", async () => {
+it("a failure in time is passed on", async () => {
   await expect(withinTime(Promise.reject(new Error("no")), 1_000)).rejects.toThrow("no");
 });

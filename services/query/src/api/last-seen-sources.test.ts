@@ -1,6 +1,6 @@
 import { type DeepPartial, Heard } from "@tapedeck/proto/tapedeck/v1/heard";
 import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { LastSeenSources } from "./last-seen-sources.ts";
 
 const source = "default/alice/host/rkt";
@@ -21,7 +21,7 @@ function stage() {
 const pods = { heard_at: at(5_000), age_ms: 200n };
 const images = { heard_at: at(6_000), age_ms: 100n };
 
-test("a late list is not heard since the last one, from the report on", () => {
+it("a late list is not heard since the last one, from the report on", () => {
   const { lastSeen, reports } = stage();
   reports({ pods, images });
   expect(lastSeen()).toMatchObject({ heardAt: { pods: at(5_000), images: at(6_000) }, notHeardSince: undefined });
@@ -31,7 +31,7 @@ test("a late list is not heard since the last one, from the report on", () => {
   expect(lastSeen()?.notHeardSince).toBeUndefined();
 });
 
-test("a source that ingest reports no more is not heard since the list that was heard longest ago", () => {
+it("a source that ingest reports no more is not heard since the list that was heard longest ago", () => {
   const { clock, lastSeen, reports } = stage();
   reports({ pods, images });
   clock.now += 14_999;
@@ -40,7 +40,7 @@ test("a source that ingest reports no more is not heard since the list that was 
   expect(lastSeen()).toMatchObject({ notHeardSince: at(5_000) });
 });
 
-test("a list that an ingest has not got since it started is as old as the one before heard it", () => {
+it("a list that an ingest has not got since it started is as old as the one before heard it", () => {
   const { clock, lastSeen, reports } = stage();
   reports({ pods, images });
   clock.now += 3_000;
@@ -54,7 +54,7 @@ test("a list that an ingest has not got since it started is as old as the one be
   expect(lastSeen()).toMatchObject({ heardAt: { pods: at(9_500) }, notHeardSince: undefined });
 });
 
-test("a list that no report names is not heard after a while, and forgotten after an hour", () => {
+it("a list that no report names is not heard after a while, and forgotten after an hour", () => {
   const { clock, lastSeen, reports } = stage();
   reports({ pods, images });
   for (let seconds = 0; seconds < 15; seconds += 5) {
@@ -68,13 +68,10 @@ test("a list that no report names is not heard after a while, and forgotten afte
   expect(lastSeen()?.heardAt).not.toHaveProperty("pods");
 });
 
-test.each([-3_600_000, 0, 3_600_000])(
-  "the age of a source does not depend on a tap's clock that is %i ms off",
-  (off) => {
-    const { clock, lastSeen, reports } = stage();
-    const heard_at = at(Date.now() + off);
-    reports({ pods: { heard_at, age_ms: 700n }, images: { heard_at, age_ms: 200n } });
-    clock.now += 300;
-    expect(lastSeen()?.ageMs).toBe(1_000);
-  },
-);
+it.each([-3_600_000, 0, 3_600_000])("the age of a source does not depend on a tap's clock that is %i ms off", (off) => {
+  const { clock, lastSeen, reports } = stage();
+  const heard_at = at(Date.now() + off);
+  reports({ pods: { heard_at, age_ms: 700n }, images: { heard_at, age_ms: 200n } });
+  clock.now += 300;
+  expect(lastSeen()?.ageMs).toBe(1_000);
+});

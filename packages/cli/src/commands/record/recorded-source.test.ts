@@ -1,10 +1,10 @@
 import { hostname } from "node:os";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { isOfFolder, recordedSource } from "./recorded-source.ts";
 
 const rkt = { upstream: "rkt", address: "127.0.0.1:15441", to: "127.0.0.1:7051", redact: "on" } as const;
 
-test("is what tapedeck.yaml would say", () => {
+it("is what tapedeck.yaml would say", () => {
   expect(recordedSource({ ...rkt, set: { interval: "5s", logs: "on" }, label: { rack: "7" } }, {})).toMatchObject({
     upstream: "rkt",
     developer: hostname(),
@@ -20,11 +20,11 @@ test("is what tapedeck.yaml would say", () => {
   });
 });
 
-test("the folder names and labels a Skaffold and a Vagrant, and no rkt host", () => {
+it("the folder names and labels a Skaffold and a Vagrant, and no rkt host", () => {
   expect((["skaffold", "vagrant", "rkt"] as const).filter(isOfFolder)).toEqual(["skaffold", "vagrant"]);
 });
 
-test.each([
+it.each([
   [{ interval: "1" }, "--set interval: expected a duration"],
   [{ speed: "1" }, "--set unknown: speed"],
 ])("%j is refused", (set, sentence) => {

@@ -1,11 +1,11 @@
 import { ownPort } from "@tapedeck/shared/testing/own-port";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { startRecorder } from "../../testing/recorder.ts";
 import { lines, users } from "./testing/users.ts";
 
 const user = users();
 
-test.concurrent("the recording that an earlier command left is in nobody's way while another tap has its source", async () => {
+it.concurrent("the recording that an earlier command left is in nobody's way while another tap has its source", async () => {
   const { port, address, ...stopped } = await startRecorder({ port: await ownPort() });
   await stopped[Symbol.asyncDispose]();
   const { run, waiting } = user(address);
@@ -20,7 +20,7 @@ test.concurrent("the recording that an earlier command left is in nobody's way w
   expect(waiting()).toHaveLength(1);
 });
 
-test.concurrent("`record --waiting` takes what waits, for the same address or for one that is no more", async () => {
+it.concurrent("`record --waiting` takes what waits, for the same address or for one that is no more", async () => {
   const { port, address, ...stopped } = await startRecorder({ port: await ownPort() });
   await stopped[Symbol.asyncDispose]();
   const { run, cli, waiting } = user(address);

@@ -1,7 +1,7 @@
 import { type FakeSkaffold, startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import { ownPort } from "@tapedeck/shared/testing/own-port";
 import { until } from "@tapedeck/shared/testing/until";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { startRecorder, type TestRecorder } from "../../testing/recorder.ts";
 import { framesOf, has, lines, recording, reports, said, users } from "./testing/users.ts";
 
@@ -16,7 +16,7 @@ async function playTo(fake: FakeSkaffold, recorder: TestRecorder): Promise<void>
   await has(recorder, "v2");
 }
 
-test.concurrent("records what runs already, waits for it, goes on with the next one, and says each change in one line", async () => {
+it.concurrent("records what runs already, waits for it, goes on with the next one, and says each change in one line", async () => {
   await using recorder = await startRecorder();
   const { record, waiting } = user(recorder.address);
   const first = await startFakeSkaffold({ recording, port: await ownPort() });
@@ -46,7 +46,7 @@ test.concurrent("records what runs already, waits for it, goes on with the next 
   expect(waiting()).toEqual([]);
 });
 
-test.concurrent("items that were not taken wait, and the same command takes them up as the same tap", async () => {
+it.concurrent("items that were not taken wait, and the same command takes them up as the same tap", async () => {
   const { port, address, ...stopped } = await startRecorder({ port: await ownPort() });
   await stopped[Symbol.asyncDispose]();
   const { record, waiting } = user(address);
@@ -71,7 +71,7 @@ test.concurrent("items that were not taken wait, and the same command takes them
   expect(waiting()).toEqual([]);
 });
 
-test.concurrent("takes another name where the source is taken, and the token's developer, and says so", async () => {
+it.concurrent("takes another name where the source is taken, and the token's developer, and says so", async () => {
   await using recorder = await startRecorder({ taken: ["shop"], developer: "dora" });
   const { cli, run } = user(recorder.address);
   await using fake = await startFakeSkaffold({ recording });
@@ -87,7 +87,7 @@ test.concurrent("takes another name where the source is taken, and the token's d
   expect(silent.stderr()).toBe("");
 });
 
-test.concurrent("items that `run` left go to the Tapedeck that they were meant for, in order, with the next `run`", async () => {
+it.concurrent("items that `run` left go to the Tapedeck that they were meant for, in order, with the next `run`", async () => {
   const { port, address, ...stopped } = await startRecorder({ port: await ownPort() });
   await stopped[Symbol.asyncDispose]();
   const { run, waiting } = user(address);
@@ -109,7 +109,7 @@ test.concurrent("items that `run` left go to the Tapedeck that they were meant f
   expect(waiting()).not.toContain(alices);
 });
 
-test.concurrent("`record --waiting` takes what waits for an address that is no more", async () => {
+it.concurrent("`record --waiting` takes what waits for an address that is no more", async () => {
   const { address, ...stopped } = await startRecorder({ port: await ownPort() });
   await stopped[Symbol.asyncDispose]();
   const { run, cli, waiting } = user(address);
@@ -122,7 +122,7 @@ test.concurrent("`record --waiting` takes what waits for an address that is no m
   expect(waiting()).toEqual([]);
 });
 
-test.concurrent("is refused with a sentence where something is missing", async () => {
+it.concurrent("is refused with a sentence where something is missing", async () => {
   const cli = user("127.0.0.1:9").cli(["record"]);
   expect(await cli.ended).toBe(1);
   expect(cli.stderr()).toBe(

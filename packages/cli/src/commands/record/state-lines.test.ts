@@ -1,7 +1,7 @@
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { stateLines } from "./state-lines.ts";
 
-test("prints each reason why nothing is recorded once, and every one that somebody has to mend", () => {
+it("prints each reason why nothing is recorded once, and every one that somebody has to mend", () => {
   const lines: string[] = [];
   const state = stateLines({
     upstream: "skaffold",

@@ -1,5 +1,5 @@
 import { spawn, spawnSync } from "node:child_process";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { collect } from "../../testing/cli.ts";
 import { type Case, Harnesses, inARow, main, run, testSame } from "./testing/same.ts";
 
@@ -34,7 +34,7 @@ const cases: readonly Case[] = [
 
 testSame(harnesses, cases);
 
-test("the terminal is the command's", async ({ skip }) => {
+it("the terminal is the command's", async ({ skip }) => {
   if (spawnSync("script", ["--version"]).status !== 0) skip("there is no program `script` here");
   const onTerminal = async (command: string) => {
     const { cwd, env } = harnesses.harness({ STAND_IN_EXIT: "5" });

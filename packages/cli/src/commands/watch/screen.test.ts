@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from "node:util";
 import type { Lane } from "@tapedeck/client/lanes/now";
 import type { Loop, Step } from "@tapedeck/client/lanes/step";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { changesOf, screenOf } from "./screen.ts";
 
 const at = Date.parse("2026-01-31T12:00:00Z");
@@ -65,7 +65,7 @@ const now = new Map([
 const screen = (columns: number, rows: number) =>
   screenOf(now, { columns, rows, at, none: "" }).map((line) => stripVTControlCharacters(line));
 
-test("failures come first, with the first line of their error, since when, and the loops before", () => {
+it("failures come first, with the first line of their error, since when, and the loops before", () => {
   const lines = screen(100, 40);
   expect(lines[0]).toBe("1 failing · 1 running · 1 lost");
   expect(lines.filter((line) => /^[A-Z]+$/.test(line))).toEqual(["FAILING", "RUNNING", "LOST"]);
@@ -75,7 +75,7 @@ test("failures come first, with the first line of their error, since when, and t
   expect(lines.find((line) => line.includes("▒"))).toMatch(/^ +▒+│▒+$/);
 });
 
-test("no line is longer than the terminal, and what does not fit below is counted", () => {
+it("no line is longer than the terminal, and what does not fit below is counted", () => {
   for (const columns of [30, 50, 80]) {
     expect(Math.max(...screen(columns, 40).map((line) => line.length))).toBeLessThanOrEqual(columns);
   }
@@ -85,7 +85,7 @@ test("no line is longer than the terminal, and what does not fit below is counte
   expect(screen(30, 6).at(-1)).toBe("… 6 more lines: a larger wind…");
 });
 
-test("into a pipe a source is a line when it is another than before", () => {
+it("into a pipe a source is a line when it is another than before", () => {
   const said = new Map<string, string>();
   const changes = () => changesOf(now, said, at).map((line) => line.slice("2026-01-31T12:00:00.000Z  ".length));
   expect(changes()).toEqual([

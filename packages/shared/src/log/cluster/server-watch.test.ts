@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { spawnServer } from "@tapedeck/infra/local/server-process";
 import type { NatsConnection } from "nats";
 import { pino } from "pino";
-import { expect, inject, test } from "vitest";
+import { expect, inject, it } from "vitest";
 import { silentLogger } from "../../service/logger.ts";
 import { connectNats, natsHosts, natsServers } from "../../service/nats.ts";
 import { lossyProxy } from "../../testing/lossy-proxy.ts";
@@ -14,7 +14,7 @@ import { streamName } from "../subjects.ts";
 import { hasQuorum } from "./leader-info.ts";
 import { ServerWatch } from "./server-watch.ts";
 
-test("a server that answers no ping is left for another one", async () => {
+it("a server that answers no ping is left for another one", async () => {
   await using silent = await startTestNats();
   await using other = await startTestNats();
   await using way = await lossyProxy(silent.port);
@@ -33,7 +33,7 @@ test("a server that answers no ping is left for another one", async () => {
   await nats.close();
 });
 
-test("a server that is slow all the time is not left when it becomes slower", async () => {
+it("a server that is slow all the time is not left when it becomes slower", async () => {
   await using slow = await startTestNats();
   await using other = await startTestNats();
   await using way = await lossyProxy(slow.port);
@@ -50,7 +50,7 @@ test("a server that is slow all the time is not left when it becomes slower", as
   await nats.close();
 });
 
-test("a server that answers pings, but nothing about the log, is left for another one", async () => {
+it("a server that answers pings, but nothing about the log, is left for another one", async () => {
   await using cutOff = await startBareNats();
   await using other = await startTestNats();
   const mute = await connectNats("mute", { url: cutOff.url }, silentLogger);
@@ -95,7 +95,7 @@ async function startBareNats() {
 
 const seen = (...seconds: readonly number[]) => seconds.map((one) => ({ active: one * 1e9 }));
 
-test.each([
+it.each([
   { followers: seen(), has: true },
   { followers: seen(0.1, 0.2), has: true },
   { followers: seen(0.1, 60), has: true },
@@ -106,7 +106,7 @@ test.each([
   expect(hasQuorum(followers, 4_000)).toBe(has);
 });
 
-test("several servers stand in one setting, and no message has their passwords", () => {
+it("several servers stand in one setting, and no message has their passwords", () => {
   const url = "nats://a:4222, nats://deck:p%w@b:4222";
   expect(natsServers(url)).toEqual(["nats://a:4222", "nats://deck:p%w@b:4222"]);
   expect(natsHosts(url)).toBe("a:4222, b:4222");

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { silentLogger } from "../../service/logger.ts";
 import { connectNats } from "../../service/nats.ts";
 import { lossyProxy } from "../../testing/lossy-proxy.ts";
@@ -7,7 +7,7 @@ import { until } from "../../testing/until.ts";
 import { watchErasedSessions } from "./erased-sessions.ts";
 import { ErasureStore, openErasures } from "./erasure-store.ts";
 
-test("an erasure that ends while its end can't be heard is forgotten when the connection is back", async () => {
+it("an erasure that ends while its end can't be heard is forgotten when the connection is back", async () => {
   await using server = await startTestNats();
   await using way = await lossyProxy(server.port);
   const own = await connectNats("own", { url: `127.0.0.1:${way.port}` }, silentLogger);

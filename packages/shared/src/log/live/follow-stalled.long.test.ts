@@ -1,7 +1,7 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { Original } from "@tapedeck/proto/tapedeck/v1/event";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import type { SourceName } from "../../source.ts";
 import { testWriter } from "../../testing/log-messages.ts";
 import { startTestLog, testSources } from "../../testing/test-log.ts";
@@ -11,7 +11,7 @@ import { logStart, offsetOf } from "../offset.ts";
 const sources = testSources;
 const alice = sources[0] as SourceName;
 
-test("readers that stop reading block nobody, hold nothing, and miss nothing", async () => {
+it("readers that stop reading block nobody, hold nothing, and miss nothing", async () => {
   setFlagsFromString("--expose-gc");
   const collectGarbage: () => void = runInNewContext("gc");
   await using log = await startTestLog({ historyReaders: 2, ring: { entries: 64, bytes: 4 * 1024 * 1024 } });

@@ -1,5 +1,5 @@
 import { connect } from "nats";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import type { SourceName } from "../../source.ts";
 import { testWriter } from "../../testing/log-messages.ts";
 import { startTestNats } from "../../testing/nats.ts";
@@ -43,7 +43,7 @@ async function startFragileLog() {
   };
 }
 
-test("many followers that begin anywhere, at any time and pace, see each event once and in order", async () => {
+it("many followers that begin anywhere, at any time and pace, see each event once and in order", async () => {
   await using log = await startFragileLog();
   const abort = new AbortController();
   // Each source has messages of another size.

@@ -1,6 +1,6 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { Original } from "@tapedeck/proto/tapedeck/v1/event";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import type { SourceName } from "../../source.ts";
 import { acknowledged, newEvent, testWriter } from "../../testing/log-messages.ts";
 import { startTestLog, testSources } from "../../testing/test-log.ts";
@@ -12,7 +12,7 @@ import { sourceFilter, streamName } from "../subjects.ts";
 const sources = testSources;
 const alice = sources[0] as SourceName;
 
-test("a batch of live events ends at 64 KiB, because a reader that stops keeps it", async () => {
+it("a batch of live events ends at 64 KiB, because a reader that stops keeps it", async () => {
   await using log = await startTestLog();
   const writer = testWriter(log.writer, alice);
   const abort = new AbortController();
@@ -30,7 +30,7 @@ test("a batch of live events ends at 64 KiB, because a reader that stops keeps i
   abort.abort();
 });
 
-test("a follower that is ahead of the tail gets nothing twice", async () => {
+it("a follower that is ahead of the tail gets nothing twice", async () => {
   await using log = await startTestLog();
   const writer = testWriter(log.writer, alice);
   const abort = new AbortController();
@@ -49,7 +49,7 @@ test("a follower that is ahead of the tail gets nothing twice", async () => {
   abort.abort();
 });
 
-test("a follower ends at once when it learns that it has all there is, and has enough", async () => {
+it("a follower ends at once when it learns that it has all there is, and has enough", async () => {
   await using log = await startTestLog();
   const from = { afterOffset: logStart, subjects: [] };
   for (const reported of ["caughtUp", "reached"] as const) {
@@ -59,7 +59,7 @@ test("a follower ends at once when it learns that it has all there is, and has e
   }
 });
 
-test("a process that was held up does not take the log for silent", async () => {
+it("a process that was held up does not take the log for silent", async () => {
   const warnings: string[] = [];
   await using log = await startTestLog({ warn: (message) => warnings.push(message) });
   const writer = testWriter(log.writer, alice);
@@ -75,7 +75,7 @@ test("a process that was held up does not take the log for silent", async () => 
   abort.abort();
 });
 
-test("a waiting follower learns how far the log has advanced, even without a matching event", async () => {
+it("a waiting follower learns how far the log has advanced, even without a matching event", async () => {
   await using log = await startTestLog();
   const bob = testWriter(log.writer, sources[1] as SourceName);
   const abort = new AbortController();
@@ -91,7 +91,7 @@ test("a waiting follower learns how far the log has advanced, even without a mat
   abort.abort();
 });
 
-test("erased events are not served from memory, not even to a reader in the middle", async () => {
+it("erased events are not served from memory, not even to a reader in the middle", async () => {
   await using log = await startTestLog();
   const writer = testWriter(log.writer, alice);
   const abort = new AbortController();
@@ -126,7 +126,7 @@ test("erased events are not served from memory, not even to a reader in the midd
   abort.abort();
 });
 
-test("expired events are not served from memory", async () => {
+it("expired events are not served from memory", async () => {
   await using log = await startTestLog();
   const over = new AbortController();
   const seen: number[] = [];

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { Shift } from "./shift.ts";
 
 /** Takes a millisecond of time, however slow the machine is. */
@@ -6,7 +6,7 @@ const piece = () => {
   for (const start = performance.now(); performance.now() - start < 1; );
 };
 
-test("many who work at the same time let others in between, and all come to their end", async () => {
+it("many who work at the same time let others in between, and all come to their end", async () => {
   const shift = new Shift();
   let [pieces, done] = [0, 0];
   const work = async () => {

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { subjectMatches } from "../subject-match.ts";
 import { SubjectIndex } from "./subject-index.ts";
 
@@ -9,7 +9,7 @@ const filter = fc
   .tuple(fc.array(fc.oneof(token, fc.constant("*")), { minLength: 1, maxLength: 5 }), fc.boolean())
   .map(([tokens, isOpen]) => [...tokens, ...(isOpen ? [">"] : [])].join("."));
 
-test("finds the values whose filters match, and no others, while filters come and go", () => {
+it("finds the values whose filters match, and no others, while filters come and go", () => {
   const property = fc.property(fc.array(filter), fc.array(filter), fc.array(subject), (kept, removed, subjects) => {
     const index = new SubjectIndex<number>();
     const filters = [...kept, ...removed];

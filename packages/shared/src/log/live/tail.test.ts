@@ -1,5 +1,5 @@
 import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import type { SourceName } from "../../source.ts";
 import { testWriter } from "../../testing/log-messages.ts";
 import { startTestLog, testSources } from "../../testing/test-log.ts";
@@ -45,7 +45,7 @@ function leading({ streams, consumers }: JetStreamManager, lead: () => number): 
   return { streams: answers, consumers } as unknown as JetStreamManager;
 }
 
-test("nothing is lost of what the leader has before the server that delivers", async () => {
+it("nothing is lost of what the leader has before the server that delivers", async () => {
   let lead = 0;
   await using log = await startTail({ lead: () => lead });
   const { tail } = log;
@@ -66,7 +66,7 @@ test("nothing is lost of what the leader has before the server that delivers", a
   expect(tail.now()?.ring.at(reader.next() ?? -1)?.offset).toBe(offsetOf(3));
 });
 
-test("an erasure decodes nothing but itself", async () => {
+it("an erasure decodes nothing but itself", async () => {
   let decoded = 0;
   const readHeld = messageReader(warn);
   const read: ReadMessage = (message) =>

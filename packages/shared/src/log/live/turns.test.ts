@@ -1,7 +1,7 @@
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { Turns } from "./turns.ts";
 
-test("those who wait go on in order, a few in each turn of the event loop", async () => {
+it("those who wait go on in order, a few in each turn of the event loop", async () => {
   const turns = new Turns();
   const wentOn: number[] = [];
   const inTurns: number[] = [];

@@ -1,6 +1,6 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { Watch } from "./watch.ts";
 
 const atOnce = (goOn: () => void) => goOn();
@@ -10,7 +10,7 @@ const taken = (watch: Watch): number[] => {
   return all;
 };
 
-test("queues what is offered while it is armed, each once", () => {
+it("queues what is offered while it is armed, each once", () => {
   const watch = new Watch([], atOnce);
   watch.offer(1);
   watch.arm();
@@ -23,7 +23,7 @@ test("queues what is offered while it is armed, each once", () => {
   expect(taken(watch)).toEqual([]);
 });
 
-test("a follower that takes nothing holds a bounded number, and is disarmed", () => {
+it("a follower that takes nothing holds a bounded number, and is disarmed", () => {
   const watch = new Watch([], atOnce);
   watch.arm();
   for (let index = 0; index < 5_000; index++) watch.offer(index);
@@ -33,7 +33,7 @@ test("a follower that takes nothing holds a bounded number, and is disarmed", ()
   expect(first.length).toBeLessThan(2_000);
 });
 
-test("a follower that is always one behind holds no more for it", () => {
+it("a follower that is always one behind holds no more for it", () => {
   setFlagsFromString("--expose-gc");
   const collectGarbage: () => void = runInNewContext("gc");
   const heap = () => {
@@ -52,7 +52,7 @@ test("a follower that is always one behind holds no more for it", () => {
   expect(taken(watch)).toEqual([2_999_999]);
 });
 
-test("a follower that waits is woken by what is offered, and once", async () => {
+it("a follower that waits is woken by what is offered, and once", async () => {
   let woken = 0;
   const watch = new Watch([], (goOn) => {
     woken++;

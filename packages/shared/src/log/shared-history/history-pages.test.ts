@@ -1,4 +1,4 @@
-import { afterEach, expect, test, vi } from "vitest";
+import { afterEach, expect, it, vi } from "vitest";
 import { logStart } from "../offset.ts";
 import type { PageContent } from "./history-page.ts";
 import { HistoryPages } from "./history-pages.ts";
@@ -9,7 +9,7 @@ afterEach(() => {
 
 const rangeFrom = (first: number) => ({ first, last: first + 99, subjects: [] });
 
-test("all pages together have a bound, and what somebody reads is not dropped for another place", async () => {
+it("all pages together have a bound, and what somebody reads is not dropped for another place", async () => {
   const reads: { readonly content: (content: PageContent) => void; readonly signal: AbortSignal }[] = [];
   const pages = new HistoryPages((_, signal) => {
     const read = Promise.withResolvers<PageContent | undefined>();
@@ -40,7 +40,7 @@ test("all pages together have a bound, and what somebody reads is not dropped fo
   await expect(begun[2]?.ready).rejects.toThrow("too large");
 });
 
-test("a page that nobody takes from is dropped, also with a reader inside", async () => {
+it("a page that nobody takes from is dropped, also with a reader inside", async () => {
   vi.useFakeTimers();
   const pages = new HistoryPages(async () => ({ events: [], upTo: 99, bytes: 100 }));
   const page = pages.begin(rangeFrom(1));

@@ -1,6 +1,6 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "nats";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import type { SourceName } from "../../source.ts";
 import { testWriter } from "../../testing/log-messages.ts";
 import { startTestLog, testSources } from "../../testing/test-log.ts";
@@ -77,7 +77,7 @@ async function readPages({ pages }: LogReader, isOver: () => boolean): Promise<n
   return count;
 }
 
-test("a hundred followers that fall behind together read the log hardly more often than one", async () => {
+it("a hundred followers that fall behind together read the log hardly more often than one", async () => {
   const bytesFor = async (laggards: number) => {
     await using on = await harness();
     const [ofAlice, ofBob] = [on.writerOf(alice), on.writerOf(bob)];
@@ -112,7 +112,7 @@ test("a hundred followers that fall behind together read the log hardly more oft
   expect(many).toBeLessThan(3.5 * one);
 });
 
-test("a follower that wants few events reads these alone, and is not behind those that want all", async () => {
+it("a follower that wants few events reads these alone, and is not behind those that want all", async () => {
   await using on = await harness();
   const [ofAlice, ofBob] = [on.writerOf(alice, 4), on.writerOf(bob)];
   const all = await Promise.all(Array.from({ length: 3 }, () => on.follow()));
@@ -133,7 +133,7 @@ test("a follower that wants few events reads these alone, and is not behind thos
   for (const offsets of await Promise.all(all.map((one) => take(one, 820)))) expect(offsets).toHaveLength(820);
 });
 
-test("a follower that is a little behind does not wait for those that are far behind", async () => {
+it("a follower that is a little behind does not wait for those that are far behind", async () => {
   await using on = await harness();
   const writer = on.writerOf(alice);
   const far = await Promise.all([on.follow(), on.follow()]);
@@ -152,7 +152,7 @@ test("a follower that is a little behind does not wait for those that are far be
   for (const one of far) expect((await take(one, 1_501)).map(sequenceOf)).toEqual(sequences(102, 1_602));
 });
 
-test("nothing of an erased session is given from what followers share", async () => {
+it("nothing of an erased session is given from what followers share", async () => {
   await using on = await harness();
   const writer = on.writerOf(alice);
   const followers = await Promise.all(Array.from({ length: 3 }, () => on.follow()));
@@ -174,7 +174,7 @@ test("nothing of an erased session is given from what followers share", async ()
   expect(given.filter((sequencesOfOne) => JSON.stringify(sequencesOfOne) === remaining).length).toBeGreaterThan(1);
 });
 
-test("each follower that shares gets an error for what the log has dropped", async () => {
+it("each follower that shares gets an error for what the log has dropped", async () => {
   await using on = await harness();
   const writer = on.writerOf(alice);
   const followers = await Promise.all(

@@ -9,7 +9,7 @@ import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { until } from "@tapedeck/shared/testing/until";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
-import { afterAll, describe, expect, it, test } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import type { TapItem } from "../../tap.ts";
 import { Completing } from "./completing.ts";
 import { endOf } from "./event-log-offsets.ts";
@@ -65,7 +65,7 @@ function harness({ isOneProcess = true, keeps = () => true, from, name = "", sin
   return { path, items, completing, report, of, kinds, ended };
 }
 
-test("the rest of a stream that broke comes on the same connection, before its end, and nothing twice", async () => {
+it("the rest of a stream that broke comes on the same connection, before its end, and nothing twice", async () => {
   const { path, items, completing, report, of, kinds } = harness();
   report("C", dialled, ...process.v1.map((bytes) => frame("v1", bytes)));
   report("C", ...process.v2.slice(0, 9).map((bytes) => frame("v2", bytes)), broken);
@@ -77,7 +77,7 @@ test("the rest of a stream that broke comes on the same connection, before its e
   expect(new Set(items.map(({ connection }) => connection))).toEqual(new Set(["C"]));
 });
 
-test("a frame with text that is not UTF-8 is the same as its line with U+FFFD", async () => {
+it("a frame with text that is not UTF-8 is the same as its line with U+FFFD", async () => {
   const { path, items, completing, report, of } = harness();
   const [first, ...rest] = process.v2;
   const torn = Buffer.from(first ?? "");
@@ -90,7 +90,7 @@ test("a frame with text that is not UTF-8 is the same as its line with U+FFFD", 
   expect(items).toHaveLength(1 + process.v2.length);
 });
 
-test("frames that the spill had to drop come from the file", async () => {
+it("frames that the spill had to drop come from the file", async () => {
   let dropped = 0;
   const { path, completing, report, of, kinds } = harness({
     keeps: ({ what }) => what?.$case !== "frame" || dropped++ !== 3,
@@ -103,7 +103,7 @@ test("frames that the spill had to drop come from the file", async () => {
   expect(kinds()).toEqual(["dialled", "channel_filled"]);
 });
 
-test("a process that nobody has heard is a connection of its own, with its exit code", async () => {
+it("a process that nobody has heard is a connection of its own, with its exit code", async () => {
   const { path, items, completing, of, kinds } = harness();
   writeEventLog(path, process);
   await completing.finish(undefined, { exit_code: 3 }, never);
@@ -112,7 +112,7 @@ test("a process that nobody has heard is a connection of its own, with its exit 
   expect(items.at(-1)?.what).toMatchObject({ value: { process_ended: true, exit_code: 3 } });
 });
 
-test("one of a row that was over before the next one's connection comes before it", async () => {
+it("one of a row that was over before the next one's connection comes before it", async () => {
   const { path, items, completing, report, kinds, ended } = harness({ isOneProcess: false });
   const next = load("12b-skaffold-run-one-shot");
   writeEventLog(path, process);
@@ -131,7 +131,7 @@ test("one of a row that was over before the next one's connection comes before i
   expect(items.at(-1)).toMatchObject({ connection: "C", what: { $case: "closed" } });
 });
 
-test("the user's own file counts from where it ended before, and a line that is still being written not yet", async () => {
+it("the user's own file counts from where it ended before, and a line that is still being written not yet", async () => {
   const { path } = harness();
   writeEventLog(path, load("12b-skaffold-run-one-shot"));
   const { completing, of } = harness({ name: path, from: endOf(path) });
@@ -141,7 +141,7 @@ test("the user's own file counts from where it ended before, and a line that is 
   expect([of("v1"), of("v2")]).toEqual([process.v1, process.v2]);
 });
 
-test("nothing is emitted of a process that has printed nothing but blank lines", async () => {
+it("nothing is emitted of a process that has printed nothing but blank lines", async () => {
   const { path, items, completing } = harness();
   const line = { timestamp: "2026-01-01T00:00:00Z", skaffoldLogEvent: { message: "\n" } };
   appendFileSync(`${path}.v2`, `${JSON.stringify(line)}\n${JSON.stringify(line)}\n`);
@@ -158,7 +158,7 @@ function longLog(path: string, count: number, startMs: number): void {
   appendFileSync(`${path}.v2`, Array.from({ length: count }, (_, at) => line(at)).join(""), { mode: 0o600 });
 }
 
-test("the end waits for every reading: nothing comes after it, and nothing twice", async () => {
+it("the end waits for every reading: nothing comes after it, and nothing twice", async () => {
   const { path, items, completing, report, ended } = harness({ isOneProcess: false });
   const count = 3_000;
   const at = Date.now();
@@ -177,7 +177,7 @@ test("the end waits for every reading: nothing comes after it, and nothing twice
   expect(items).toHaveLength(length);
 });
 
-test("a signal ends a reading wherever it is, and the rest stays in the file", async () => {
+it("a signal ends a reading wherever it is, and the rest stays in the file", async () => {
   const { path, completing, report, of, ended, kinds } = harness({ isOneProcess: false });
   longLog(path, 20_000, Date.now());
   const stopping = new AbortController();
@@ -189,7 +189,7 @@ test("a signal ends a reading wherever it is, and the rest stays in the file", a
   expect([of("v2").length, kinds()]).toEqual([0, ["dialled"]]);
 });
 
-test("a file that can't be read is not taken for one that was read", async () => {
+it("a file that can't be read is not taken for one that was read", async () => {
   const { path, completing, report, kinds } = harness();
   writeEventLog(path, { v1: process.v1, v2: [] });
   appendFileSync(path, Buffer.from([0xff, 0x0a]));

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { recordings } from "@tapedeck/fakes/recordings";
 import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import type { TapItem } from "../../tap.ts";
 import { timestampOf } from "../frame-timestamp.ts";
 import { FiledProcesses } from "./filed-processes.ts";
@@ -14,7 +14,7 @@ const build = messages.v1.flatMap(({ bytes }) => {
 });
 const never = new AbortController().signal;
 
-test("a long row is read as whole processes, of which few wait in memory", async () => {
+it("a long row is read as whole processes, of which few wait in memory", async () => {
   const items: TapItem[] = [];
   const bytes = build.reduce((sum, frame) => sum + frame.bytes.byteLength + 200, 0);
   const processes = new FiledProcesses((item) => items.push(item), 2 * bytes);

@@ -2,7 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Hello } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 
 import { identityOf } from "../../spill/process-identity.ts";
 import { endOf } from "./event-log-offsets.ts";
@@ -38,7 +38,7 @@ function leftNote(home: string): { readonly path: string; readonly change: (fiel
   };
 }
 
-test("the file of a command that still runs waits, that of one whose number another process has now does not", async () => {
+it("the file of a command that still runs waits, that of one whose number another process has now does not", async () => {
   await using tidy = await temporaryFolder();
   const { path, change } = leftNote(tidy.folder);
   await takeLeftEventLogs(tidy.folder, never);
@@ -48,7 +48,7 @@ test("the file of a command that still runs waits, that of one whose number anot
   expect(existsSync(path)).toBe(false);
 });
 
-test("so does the file of a tap that still runs, and not of one whose number another process has now", async () => {
+it("so does the file of a tap that still runs, and not of one whose number another process has now", async () => {
   await using tidy = await temporaryFolder();
   const { path, change } = leftNote(tidy.folder);
   change({ ...identityOf(living), command: undefined });

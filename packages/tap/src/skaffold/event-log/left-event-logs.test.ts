@@ -7,7 +7,7 @@ import { asNow, writeEventLog } from "@tapedeck/fakes/skaffold/event-log";
 import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { ulid } from "ulid";
-import { afterAll, expect, test } from "vitest";
+import { afterAll, expect, it } from "vitest";
 import { noteOwner } from "../../spill/ownership.ts";
 import { openSpill } from "../../spill/spill.ts";
 import { orphanedSpills } from "../../spill/spill-folder.ts";
@@ -58,7 +58,7 @@ async function left(home: string): Promise<Record<string, number>> {
 
 const sizeOf = ({ v1, v2 }: ReturnType<typeof load>) => v1.length + v2.length;
 
-test.each([true, false])("a signal ends the taking, of which nothing stays (one process: %s)", async (isOneProcess) => {
+it.each([true, false])("a signal ends the taking, of which nothing stays (one process: %s)", async (isOneProcess) => {
   const { home, begin } = harness({ isOneProcess });
   const log = begin("shop");
   const count = 5_000;
@@ -81,7 +81,7 @@ test.each([true, false])("a signal ends the taking, of which nothing stays (one 
   expect(existsSync(log.path)).toBe(false);
 });
 
-test.each([true, false])("of the user's file each takes what is its own (one process: %s)", async (isOneProcess) => {
+it.each([true, false])("of the user's file each takes what is its own (one process: %s)", async (isOneProcess) => {
   const { home, begin } = harness({ isOneProcess, isUsers: true });
   const first = begin("first");
   const build = load("12-skaffold-build-one-shot");
@@ -99,7 +99,7 @@ test.each([true, false])("of the user's file each takes what is its own (one pro
   expect(await left(home)).toEqual({ first: sizeOf(build), second: sizeOf(run) });
 });
 
-test("a file that can't be read stays for the next one", async () => {
+it("a file that can't be read stays for the next one", async () => {
   const { home, begin } = harness();
   const log = begin("shop");
   writeEventLog(log.path, load("12-skaffold-build-one-shot"));
@@ -110,7 +110,7 @@ test("a file that can't be read stays for the next one", async () => {
   expect(readdirSync(home).sort()).toEqual(before);
 });
 
-test("those that wait are the ones that a killed tap left and that contain something", async () => {
+it("those that wait are the ones that a killed tap left and that contain something", async () => {
   const { home, begin } = harness();
   const projects = async () => (await leftEventLogs(home)).map(({ hello }) => hello.project);
   const log = begin("shop");

@@ -1,5 +1,5 @@
 import type { EraseRequest, EraseResponse } from "@tapedeck/proto/tapedeck/v1/maintain";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import type { MaintainClient } from "../../maintain-client.ts";
 import { type MaintainDeps, maintainApi } from "./maintain-api.ts";
 
@@ -26,7 +26,7 @@ function endless() {
 const contextWith = (signal: AbortSignal) =>
   ({ workspace: "default", who: "alice", kind: "local", everywhere: true, signal }) as never;
 
-test("an erasure beyond the limit is refused before anything of it is begun", async () => {
+it("an erasure beyond the limit is refused before anything of it is begun", async () => {
   const { api, begun } = endless();
   const callers = Array.from({ length: 5 }, () => new AbortController());
   const erase = (session: string, at: number) =>

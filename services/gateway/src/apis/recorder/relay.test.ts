@@ -9,7 +9,7 @@ import {
 import { fromUnknown, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { toGrpcStatus } from "@tapedeck/shared/errors/grpc";
 import { until } from "@tapedeck/shared/testing/until";
-import { afterEach, expect, test } from "vitest";
+import { afterEach, expect, it } from "vitest";
 import type { Caller } from "../../call-context.ts";
 import { callerOf } from "../../transports/grpc/authentication.ts";
 import { recorderServices } from "../../transports/grpc/recorder-service.ts";
@@ -109,7 +109,7 @@ function tap(address: string, extra: Readonly<Record<string, string>> = {}) {
   };
 }
 
-test("a tap's push comes to ingest with the place that the token names, and nothing that the tap says of that", async () => {
+it("a tap's push comes to ingest with the place that the token names, and nothing that the tap says of that", async () => {
   const { address, pushes } = await fakeIngest();
   const forged = {
     "tapedeck-key": "guess",
@@ -133,14 +133,14 @@ test("a tap's push comes to ingest with the place that the token names, and noth
   expect(pushing.reported).toHaveLength(3);
 });
 
-test("without a developer in the token the tap says whose it is", async () => {
+it("without a developer in the token the tap says whose it is", async () => {
   const { address, pushes } = await fakeIngest();
   tap(await gateway(address)).item(1n);
   const push = await until(() => pushes[0], { message: "the push" });
   expect(push.metadata.get("tapedeck-developer")).toEqual([]);
 });
 
-test("a token that may not record comes no further than the gateway", async () => {
+it("a token that may not record comes no further than the gateway", async () => {
   const { address, pushes } = await fakeIngest();
   const roles = new Set(["viewer", "controller"] as const);
   const pushing = tap(await gateway(address, { roles, token: "tok_1" }));
@@ -151,7 +151,7 @@ test("a token that may not record comes no further than the gateway", async () =
   expect(pushes).toEqual([]);
 });
 
-test("a push ends when its token is revoked, on both sides", async () => {
+it("a push ends when its token is revoked, on both sides", async () => {
   const { address, pushes } = await fakeIngest();
   const revocation = new AbortController();
   const pushing = tap(await gateway(address, { revoked: revocation.signal }));
@@ -162,7 +162,7 @@ test("a push ends when its token is revoked, on both sides", async () => {
   await until(() => pushes[0]?.isOver, { message: "ingest to be reported" });
 });
 
-test("ingest's own words come to the tap, and its death is reported as one that mends", async () => {
+it("ingest's own words come to the tap, and its death is reported as one that mends", async () => {
   const { address, pushes } = await fakeIngest();
   const at = await gateway(address);
   const refused = tap(at);
@@ -173,7 +173,7 @@ test("ingest's own words come to the tap, and its death is reported as one that 
   expect(await nobody.failure()).toMatchObject({ code: status.UNAVAILABLE });
 });
 
-test("a message above the limit, or no message at all, ends its own push and no other", async () => {
+it("a message above the limit, or no message at all, ends its own push and no other", async () => {
   const { address, pushes } = await fakeIngest();
   const at = await gateway(address);
   const good = tap(at);
@@ -197,7 +197,7 @@ test("a message above the limit, or no message at all, ends its own push and no 
   await until(() => pushes.filter(({ isOver }) => !isOver).length === 1, { message: "the others to be gone" });
 });
 
-test("a recorder that takes nothing costs the gateway next to nothing", async () => {
+it("a recorder that takes nothing costs the gateway next to nothing", async () => {
   const { address } = await fakeIngest({ isStuck: true });
   const pushing = tap(await gateway(address));
   let taken = 0;

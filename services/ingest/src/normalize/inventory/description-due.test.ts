@@ -1,5 +1,5 @@
 import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { DescriptionDue } from "./description-due.ts";
 import type { ObservationOutcome } from "./observing.ts";
 
@@ -10,7 +10,7 @@ const text = (ms: number) =>
     facts: [{ kind: "terminal.written", detail: { $case: "text", value: {} } }],
   }) as unknown as ObservationOutcome;
 
-test("a description is due at half of the time for which the log keeps text", () => {
+it("a description is due at half of the time for which the log keeps text", () => {
   const due = new DescriptionDue(1_000, 60);
   due.count(text(1_000));
   due.count(text(20_000));
@@ -18,7 +18,7 @@ test("a description is due at half of the time for which the log keeps text", ()
   expect(due.isDue(timestampOfMs(31_000))).toBe(true);
 });
 
-test("a clock that is set back makes a description due, and not wait until the clock is there again", () => {
+it("a clock that is set back makes a description due, and not wait until the clock is there again", () => {
   const due = new DescriptionDue(1_000, 60);
   due.count(text(86_400_000));
   expect(due.isDue(timestampOfMs(1_000))).toBe(true);

@@ -1,5 +1,5 @@
 import { Outcome } from "@tapedeck/proto/tapedeck/v1/event";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { type LoopSteps, noSteps, stepsAfter } from "./loop-steps.ts";
 
 function build(subject: string, kind: "build.started" | "build.failed") {
@@ -8,7 +8,7 @@ function build(subject: string, kind: "build.started" | "build.failed") {
   return { kind, operation, outcome, error: undefined, at: undefined } as const;
 }
 
-test.each(["build.started", "build.failed"] as const)("%s of ever new artifacts fills no memory", (kind) => {
+it.each(["build.started", "build.failed"] as const)("%s of ever new artifacts fills no memory", (kind) => {
   let steps: LoopSteps = stepsAfter(noSteps, build("api", "build.failed"));
   for (let i = 0; i < 3_000; i++) steps = stepsAfter(steps, build(`web-${i}`, kind));
   const { failing, building, failedBuild } = steps;

@@ -4,7 +4,7 @@ import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { sourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
 import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
-import { beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import { beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { normalizer } from "../../normalize/skaffold/normalizer.ts";
 import { openSessionRecorder, type SessionRecorder } from "../session/session-recorder.ts";
 import { type FakeLog, fakeLog } from "../testing/fake-log.ts";
@@ -91,7 +91,7 @@ const masked = [
 ];
 
 describe("a secret that two frames of one output share", () => {
-  test("is masked in both, live and in a repeat", async () => {
+  it("is masked in both, live and in a repeat", async () => {
     const log = fakeLog(well);
     await using tap = testTap(log);
     await tap.push(0, "C1", dialled, printed(0, "Build-1", "begin\n"), ...cut(1));
@@ -100,7 +100,7 @@ describe("a secret that two frames of one output share", () => {
     expect(messages(log)).toEqual(["begin\n", ...masked, "live\n", ...masked]);
   });
 
-  test("is masked when the recorder is killed between the two, and nothing comes twice", async () => {
+  it("is masked when the recorder is killed between the two, and nothing comes twice", async () => {
     const log = fakeLog(well);
     await using tap = testTap(log);
     await tap.push(0, "C1", dialled, printed(0, "Build-1", "begin\n"));
@@ -112,7 +112,7 @@ describe("a secret that two frames of one output share", () => {
     expect(messages(log)).toEqual(["begin\n", ...masked]);
   });
 
-  test("is known again by another connection, which repeats all", async () => {
+  it("is known again by another connection, which repeats all", async () => {
     const log = fakeLog(well);
     await using tap = testTap(log);
     const all = [printed(0, "Build-1", "begin\n"), ...cut(1_000)];
@@ -126,7 +126,7 @@ describe("a secret that two frames of one output share", () => {
   });
 });
 
-test("a frame of megabytes is masked in another thread", async () => {
+it("a frame of megabytes is masked in another thread", async () => {
   const log = fakeLog(well);
   await using tap = testTap(log);
   await tap.push(0, "C1", dialled, printed(0, "Build-1", "begin\n"));
@@ -157,7 +157,7 @@ describe("a frame of 4 MB holds the event loop for a fraction of the time that i
     maskingMs = (user + system) / 1_000;
   });
 
-  test.each([
+  it.each([
     ["one line", "token=hunter2 key "],
     ["many lines", "token=hunter2 key\n"],
     ["one word", "QWxhZGRpbjpvcGVuIHNlc2FtZQ"],

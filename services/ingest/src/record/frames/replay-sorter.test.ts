@@ -1,6 +1,6 @@
 import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { ReplaySorter } from "./replay-sorter.ts";
 
 type Message = {
@@ -16,7 +16,7 @@ const message = (name: string, ms?: number, size = 1): Message => ({
 const names = (messages: readonly Message[]) => messages.map(({ name }) => name).join("");
 const at = timestampOfMs;
 
-test("frames after connecting are held until it is silent, then sorted", () => {
+it("frames after connecting are held until it is silent, then sorted", () => {
   const channel = new ReplaySorter<Message>();
   expect(channel.state).toBe("silent");
   expect(names(channel.take(message("c", 3), at(1_000)))).toBe("");
@@ -28,13 +28,13 @@ test("frames after connecting are held until it is silent, then sorted", () => {
   expect(names(channel.take(message("z", 0), at(1_550)))).toBe("z");
 });
 
-test("a message that comes after the silence is live itself", () => {
+it("a message that comes after the silence is live itself", () => {
   const channel = new ReplaySorter<Message>();
   channel.take(message("b", 2), at(0));
   expect(names(channel.take(message("a", 1), at(200)))).toBe("ba");
 });
 
-test("a channel that is never silent is given in sorted pieces", () => {
+it("a channel that is never silent is given in sorted pieces", () => {
   const channel = new ReplaySorter<Message>({ pieceMs: 300 });
   expect(names(channel.take(message("b", 2), at(0)))).toBe("");
   expect(names(channel.take(message("c", 3), at(150)))).toBe("");
@@ -45,7 +45,7 @@ test("a channel that is never silent is given in sorted pieces", () => {
   expect(names(channel.advance(at(700)))).toBe("de");
 });
 
-test("a clock that is set back holds nothing until it is there again", () => {
+it("a clock that is set back holds nothing until it is there again", () => {
   const channel = new ReplaySorter<Message>();
   channel.take(message("b", 2), at(86_400_000));
   channel.take(message("a", 1), at(86_400_010));
@@ -59,13 +59,13 @@ test("a clock that is set back holds nothing until it is there again", () => {
   expect(names(busy.take(message("c", 3), at(1_300)))).toBe("aabc");
 });
 
-test("bytes bound a piece as well", () => {
+it("bytes bound a piece as well", () => {
   const channel = new ReplaySorter<Message>({ pieceBytes: 10 });
   expect(names(channel.take(message("b", 2, 6), at(0)))).toBe("");
   expect(names(channel.take(message("a", 1, 6), at(1)))).toBe("ab");
 });
 
-test("frames bound a piece of empty messages, also where no time passes", () => {
+it("frames bound a piece of empty messages, also where no time passes", () => {
   const channel = new ReplaySorter<Message>({ pieceFrames: 3 });
   expect(names(channel.take(message("c", 3, 0), at(0)))).toBe("");
   expect(names(channel.take(message("a", 1, 0), at(0)))).toBe("");
@@ -73,7 +73,7 @@ test("frames bound a piece of empty messages, also where no time passes", () => 
   expect(names(channel.take(message("d", 4, 0), at(0)))).toBe("");
 });
 
-test("where nobody says otherwise, a piece is bounded all the same", () => {
+it("where nobody says otherwise, a piece is bounded all the same", () => {
   const rarely = new ReplaySorter<Message>();
   const given = Array.from({ length: 60 }, (_, turn) => rarely.take(message("a", turn, 0), at(turn * 150)).length);
   expect(Math.max(...given)).toBeLessThan(40);
@@ -89,7 +89,7 @@ test("where nobody says otherwise, a piece is bounded all the same", () => {
   expect(many.take(none, at(0))).toHaveLength(100_000);
 });
 
-test("messages without a time keep their place behind the one before", () => {
+it("messages without a time keep their place behind the one before", () => {
   const channel = new ReplaySorter<Message>();
   for (const one of [message("?"), message("c", 3), message("!"), message("a", 1), message("."), message("b", 2)]) {
     channel.take(one, at(0));
@@ -97,7 +97,7 @@ test("messages without a time keep their place behind the one before", () => {
   expect(names(channel.release())).toBe("?a.bc!");
 });
 
-test("nothing is lost and nothing is doubled, whenever time passes", () => {
+it("nothing is lost and nothing is doubled, whenever time passes", () => {
   const step = fc.record({
     ms: fc.integer({ min: 0, max: 260 }),
     timestamp: fc.integer({ min: 0, max: 9 }),

@@ -5,7 +5,7 @@ import { ended, type ForeignSession, foreignSession, frameOf } from "@tapedeck/s
 import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { connect } from "nats";
 import { ulid } from "ulid";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { normalizers } from "../../normalize/normalizers.ts";
 import { openStore } from "../../store.ts";
 import { Recorder } from "../recorder.ts";
@@ -69,7 +69,7 @@ async function importInto(
   return added;
 }
 
-test("a session that follows others costs no more round trips to the log than the first ones", async () => {
+it("a session that follows others costs no more round trips to the log than the first ones", async () => {
   await using nats = await startTestNats();
   await using requests = await countRequests(nats.url);
   await using store = await openStore({ url: nats.url }, "test", silentLogger, new AbortController().signal);
@@ -87,7 +87,7 @@ test("a session that follows others costs no more round trips to the log than th
   expect(least.length, least.join(" ")).toBeLessThanOrEqual(maxRequests);
 });
 
-test("a record of another ingest between two imports counts", async () => {
+it("a record of another ingest between two imports counts", async () => {
   await using nats = await startTestNats();
   const { signal } = new AbortController();
   const open = (name: string) => openStore({ url: nats.url }, name, silentLogger, signal);

@@ -5,7 +5,7 @@ import { ended, type ForeignSession, foreignSession, frameOf, lost } from "@tape
 import { until } from "@tapedeck/shared/testing/until";
 import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import { ulid } from "ulid";
-import { describe, expect, test } from "vitest";
+import { describe, expect, it } from "vitest";
 import { openSourceJournal } from "../journal/source-journal.ts";
 import { lostFromLog } from "../own-facts/gap-facts.ts";
 import { sessionEnded, sessionStarted } from "../own-facts/session-facts.ts";
@@ -123,7 +123,7 @@ const exported = (log: FakeLog, { session: origin }: Foreign, source = target): 
   return { session, origin, source, events: ofSession(log, session, source) };
 };
 
-test("a session comes as it was recorded, with what Tapedeck says about its coming", async () => {
+it("a session comes as it was recorded, with what Tapedeck says about its coming", async () => {
   const log = fakeLog(well);
   const foreign = whole();
   expect(await importInto(log, foreign, { pieceBytes: 50 })).toBe(foreign.events.length + 3);
@@ -160,7 +160,7 @@ test("a session comes as it was recorded, with what Tapedeck says about its comi
   });
 });
 
-test("a session without an end gets one, at its last event", async () => {
+it("a session without an end gets one, at its last event", async () => {
   const log = fakeLog(well);
   const foreign = foreignSession();
   foreign.add(...frameOf("v1", "1 one", "build.started"));
@@ -176,7 +176,7 @@ test("a session without an end gets one, at its last event", async () => {
   expect(await importInto(log, foreign)).toBe(0);
 });
 
-test("the losses of another log are recorded as a gap, and not as losses of this one", async () => {
+it("the losses of another log are recorded as a gap, and not as losses of this one", async () => {
   const log = fakeLog(well);
   const foreign = foreignSession();
   const ordinals = [{ channel: "tapedeck", first: 1n, last: 900n }];
@@ -190,7 +190,7 @@ test("the losses of another log are recorded as a gap, and not as losses of this
   expect(await importInto(log, foreign)).toBe(0);
 });
 
-test("a session that this log has lost something of is the same when its export comes back", async () => {
+it("a session that this log has lost something of is the same when its export comes back", async () => {
   const log = fakeLog(well);
   const at = { seconds: 1_800_000_000n, nanos: 0 };
   const session = ulid(1_700_000_000_000);
@@ -211,7 +211,7 @@ test("a session that this log has lost something of is the same when its export 
   expect(await importInto(log, { session, source: target, events })).toBe(0);
 });
 
-test("a crash between any two messages of an import is made good by the next one", async () => {
+it("a crash between any two messages of an import is made good by the next one", async () => {
   const foreign = foreignSession();
   foreign.add(...frameOf("v1", "1 one", "build.started", "build.succeeded"), ...frameOf("logs", "hi", "log.written"));
   const whole = fakeLog(well);
@@ -241,7 +241,7 @@ test("a crash between any two messages of an import is made good by the next one
   }
 });
 
-test("labels can be added", async () => {
+it("labels can be added", async () => {
   const log = fakeLog(well);
   const foreign = whole();
   await importInto(log, foreign, { labels: { branch: "other", from: "carol" } });
@@ -255,7 +255,7 @@ describe("exactly once", () => {
   const foreign = whole();
   const expected = anywhere(foreign.events);
 
-  test("the same session again is nothing new", async () => {
+  it("the same session again is nothing new", async () => {
     const log = fakeLog(well);
     await importInto(log, foreign);
     const before = log.stored.length;
@@ -263,7 +263,7 @@ describe("exactly once", () => {
     expect(log.stored).toHaveLength(before);
   });
 
-  test("wherever whoever pushes it is killed, twice", async () => {
+  it("wherever whoever pushes it is killed, twice", async () => {
     for (let first = 0; first <= foreign.events.length; first++) {
       for (const second of [0, first, foreign.events.length]) {
         const log = fakeLog(well);
@@ -281,7 +281,7 @@ describe("exactly once", () => {
     }
   });
 
-  test("though publishes are lost, or only their answers", async () => {
+  it("though publishes are lost, or only their answers", async () => {
     for (let seed = 1; seed <= 10; seed++) {
       let state = seed;
       const random = (below: number) => {
@@ -303,7 +303,7 @@ describe("exactly once", () => {
     }
   });
 
-  test("a later export, which has more, is refused as another session where it is not the same", async () => {
+  it("a later export, which has more, is refused as another session where it is not the same", async () => {
     const log = fakeLog(well);
     await importInto(log, foreign);
     const other = foreignSession({ session: foreign.session });
@@ -317,7 +317,7 @@ describe("exactly once", () => {
     const upTo = (count: number): Foreign => ({ ...foreign, events: foreign.events.slice(0, count) });
     const kinds = (log: FakeLog) => ofSession(log, idOf(foreign.session)).map(({ kind }) => kind);
 
-    test("goes on with a later export, and once more, and with the earlier one nothing happens", async () => {
+    it("goes on with a later export, and once more, and with the earlier one nothing happens", async () => {
       const log = fakeLog(well);
       await importInto(log, upTo(5));
       await importInto(log, upTo(8));
@@ -340,7 +340,7 @@ describe("exactly once", () => {
       expect(own.map(({ ordinal }) => Number(ordinal))).toEqual(own.map((_, index) => index + 1));
     });
 
-    test("wherever whoever pushes the later one is killed", async () => {
+    it("wherever whoever pushes the later one is killed", async () => {
       for (let cutAfter = 0; cutAfter <= foreign.events.length; cutAfter++) {
         const log = fakeLog(well);
         await importInto(log, upTo(5));
@@ -355,7 +355,7 @@ describe("exactly once", () => {
       }
     });
 
-    test("also where both exports are of an import", async () => {
+    it("also where both exports are of an import", async () => {
       const log = fakeLog(well);
       await importInto(log, upTo(5));
       await importInto(log, foreign);
@@ -368,7 +368,7 @@ describe("exactly once", () => {
       for (const again of [upTo(5), foreign, twice]) expect(await importInto(log, again, { source: other })).toBe(0);
     });
 
-    test("text that has expired is not taken for what came later", async () => {
+    it("text that has expired is not taken for what came later", async () => {
       const log = fakeLog(well);
       await importInto(log, upTo(5), { textTtl: 86_400 });
       const kept = log.stored.filter(({ written }) => written.ttlSeconds === undefined);
@@ -388,14 +388,14 @@ describe("is refused, and nothing is written", () => {
     expect(log.stored).toHaveLength(before);
   };
 
-  test("where the source has a later session", async () => {
+  it("where the source has a later session", async () => {
     const log = fakeLog(well);
     await importInto(log, whole({ session: ulid(1_700_000_000_001) }));
     await refused(log, whole(), "import this one as another project, such as --project shop-import");
     await importInto(log, whole({ session: ulid(1_700_000_000_002) }));
   });
 
-  test("where another source of the workspace has it", async () => {
+  it("where another source of the workspace has it", async () => {
     const log = fakeLog(well);
     const foreign = whole();
     await importInto(log, foreign);
@@ -404,13 +404,13 @@ describe("is refused, and nothing is written", () => {
     await refused(log, foreign, "in this Tapedeck already, as acme/bob/shop/skaffold", { source: other("acme") });
   });
 
-  test("by an origin that its first event does not name", async () => {
+  it("by an origin that its first event does not name", async () => {
     await expect(importInto(fakeLog(well), { ...whole(), origin: ulid(1_600_000_000_000) })).rejects.toThrow(
       "it was recorded first as session",
     );
   });
 
-  test.each([
+  it.each([
     ["an event that can't be next", (events: Event[]) => events.splice(2, 1), "event 3: v1 1 is missing before it"],
     ["another's", (events: Event[]) => events.splice(0, 1), "event 1: the session's beginning"],
   ])("with %s", async (_, change, message) => {
@@ -419,7 +419,7 @@ describe("is refused, and nothing is written", () => {
     await expect(importInto(fakeLog(well), foreign)).rejects.toThrow(message);
   });
 
-  test("by an id of the future", async () => {
+  it("by an id of the future", async () => {
     await refused(fakeLog(well), whole({ session: ulid(Date.now() + 10 * 86_400_000) }), "begins in the future");
   });
 });
@@ -427,7 +427,7 @@ describe("is refused, and nothing is written", () => {
 describe("across workspaces", () => {
   const other = sourceName({ workspace: "globex", developer: "eve", project: "x", upstream: "skaffold" });
 
-  test("the same session can be in each, and none of them learns of the others", async () => {
+  it("the same session can be in each, and none of them learns of the others", async () => {
     const foreign = whole();
     const log = fakeLog(well);
     const alone = fakeLog(well);
@@ -441,7 +441,7 @@ describe("across workspaces", () => {
     expect([...(ids[0] ?? [])].filter((id) => id !== "" && ids[1]?.has(id))).toEqual([]);
   });
 
-  test("nor by a file that says it is of one's own workspace", async () => {
+  it("nor by a file that says it is of one's own workspace", async () => {
     const log = fakeLog(well);
     const foreign = whole();
     await importInto(log, foreign);
@@ -453,7 +453,7 @@ describe("across workspaces", () => {
     expect(ofSession(log, idIn("globex", crafted.session), other)).toHaveLength(4);
   });
 
-  test("it keeps the id that it has in its workspace, wherever it was in between", async () => {
+  it("it keeps the id that it has in its workspace, wherever it was in between", async () => {
     const log = fakeLog(well);
     const foreign = whole();
     await importInto(log, foreign, { source: other });
@@ -467,7 +467,7 @@ describe("across workspaces", () => {
   });
 });
 
-test("an erased session can be imported again", async () => {
+it("an erased session can be imported again", async () => {
   const log = fakeLog(well);
   const foreign = whole();
   await importInto(log, foreign);
@@ -497,7 +497,7 @@ test("an erased session can be imported again", async () => {
 describe("text that goes in time", () => {
   const day = 86_400;
 
-  test("goes here too, but not with what else its frame says", async () => {
+  it("goes here too, but not with what else its frame says", async () => {
     const log = fakeLog(well);
     await importInto(log, whole(), { textTtl: day });
     const going = log.stored.flatMap(({ written }) =>
@@ -506,7 +506,7 @@ describe("text that goes in time", () => {
     expect(going).toEqual([`logs 1 log.written ${day}`, `logs 2 log.written ${day}`]);
   });
 
-  test("is not missed when it is gone", async () => {
+  it("is not missed when it is gone", async () => {
     const log = fakeLog(well);
     const foreign = whole();
     await importInto(log, foreign, { textTtl: day });
@@ -518,7 +518,7 @@ describe("text that goes in time", () => {
     expect(log.stored).toHaveLength(before);
   });
 
-  test("may be missing", async () => {
+  it("may be missing", async () => {
     const log = fakeLog(well);
     const foreign = whole();
     const isText = ({ channel, ordinal }: Event) => channel === "logs" && ordinal === 1n;
@@ -571,14 +571,14 @@ describe("the source goes on", () => {
   /** Later than what was recorded before. */
   const later = () => whole({ session: ulid(Date.now() + 600_000) });
 
-  test("with the tap that was there before", async () => {
+  it("with the tap that was there before", async () => {
     const foreign = later();
     const log = await between(foreign, {});
     expect(anywhere(ofSession(log, idOf(foreign.session)))).toEqual(anywhere(foreign.events));
     expect(await importInto(log, foreign)).toBe(0);
   });
 
-  test("and then with the import that was cut short at an end of its session", async () => {
+  it("and then with the import that was cut short at an end of its session", async () => {
     const foreign = later();
     // The last frame is not known to be whole yet.
     const cutAfter = foreign.events.length + 1;
@@ -597,7 +597,7 @@ describe("the source goes on", () => {
     });
   });
 
-  test("not with an import that was cut short in the middle, as its session was ended here", async () => {
+  it("not with an import that was cut short in the middle, as its session was ended here", async () => {
     const foreign = later();
     const log = await between(foreign, { cutAfter: 6 });
     await expect(importInto(log, foreign)).rejects.toThrow("event 6 is another one there, session.ended");

@@ -5,7 +5,7 @@ import { lossyProxy } from "@tapedeck/shared/testing/lossy-proxy";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { openEnds } from "./ends.ts";
 
 const epoch = "t3k9x2";
@@ -18,7 +18,7 @@ const sourcesOf = (count: number) =>
   );
 const sources = sourcesOf(100);
 
-test("the ends of many sources are written a few at a time", async () => {
+it("the ends of many sources are written a few at a time", async () => {
   await using nats = await startTestNats({ syncAlways: true });
   const watching = await connect({ servers: nats.url });
   const nc = await connect({ servers: nats.url });
@@ -51,7 +51,7 @@ test("the ends of many sources are written a few at a time", async () => {
   await Promise.all([nc.close(), watching.close()]);
 });
 
-test("of a source that goes on not every end is written, but the last one", async () => {
+it("of a source that goes on not every end is written, but the last one", async () => {
   await using nats = await startTestNats();
   const watching = await connect({ servers: nats.url });
   const nc = await connect({ servers: nats.url });
@@ -77,7 +77,7 @@ test("of a source that goes on not every end is written, but the last one", asyn
   await Promise.all([nc.close(), watching.close()]);
 });
 
-test("closing writes what waits", async () => {
+it("closing writes what waits", async () => {
   await using nats = await startTestNats();
   const nc = await connect({ servers: nats.url });
   {
@@ -90,7 +90,7 @@ test("closing writes what waits", async () => {
   await nc.close();
 });
 
-test("closing writes the others where one can't be written", async () => {
+it("closing writes the others where one can't be written", async () => {
   await using nats = await startTestNats();
   const nc = await connect({ servers: nats.url });
   const jsm = await jetstreamManager(nc, { checkAPI: false });
@@ -108,7 +108,7 @@ test("closing writes the others where one can't be written", async () => {
   await nc.close();
 });
 
-test("closing writes many at once: it does not wait for the answers of a few", async () => {
+it("closing writes many at once: it does not wait for the answers of a few", async () => {
   await using nats = await startTestNats();
   await using proxy = await lossyProxy(nats.port);
   const nc = await connect({ servers: `127.0.0.1:${proxy.port}` });
@@ -124,7 +124,7 @@ test("closing writes many at once: it does not wait for the answers of a few", a
   await Promise.all([nc.close(), direct.close()]);
 });
 
-test("closing does not wait for a server that is gone", async () => {
+it("closing does not wait for a server that is gone", async () => {
   await using nats = await startTestNats();
   const nc = await connect({ servers: nats.url });
   const ends = await openEnds(nc, { epoch, everyMs: 600_000 });

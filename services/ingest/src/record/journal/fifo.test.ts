@@ -1,8 +1,8 @@
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { Fifo } from "./fifo.ts";
 
-test("gives what an array gives from whose front is taken", () => {
+it("gives what an array gives from whose front is taken", () => {
   const steps = fc.array(fc.oneof(fc.constant("push" as const), fc.nat({ max: 12 })), { maxLength: 200 });
   fc.assert(
     fc.property(steps, (all) => {

@@ -3,7 +3,7 @@ import { lossyProxy } from "@tapedeck/shared/testing/lossy-proxy";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
-import { expect, onTestFinished, test, vi } from "vitest";
+import { expect, it, onTestFinished, vi } from "vitest";
 import { renewalWait } from "./held-lease.ts";
 import { openLeases } from "./lease.ts";
 import { LeaseBucket } from "./lease-bucket.ts";
@@ -20,7 +20,7 @@ const never = new AbortController().signal;
 const client = (port: number) =>
   connect({ servers: `127.0.0.1:${port}`, maxReconnectAttempts: -1, reconnectTimeWait: 20, reconnectJitter: 0 });
 
-test("one tap has a source, the others wait until it is free", async () => {
+it("one tap has a source, the others wait until it is free", async () => {
   await using nats = await startTestNats();
   await using nc = disposable(await client(nats.port));
   await using here = await openLeases(nc.nc, "I1", calm);
@@ -39,7 +39,7 @@ test("one tap has a source, the others wait until it is free", async () => {
   expect(await waiting.take(source, "T3")).toBeDefined();
 });
 
-test("the same tap takes its source over at once, and the one that had it learns of that", async () => {
+it("the same tap takes its source over at once, and the one that had it learns of that", async () => {
   await using nats = await startTestNats();
   await using nc = disposable(await client(nats.port));
   await using here = await openLeases(nc.nc, "I1", calm);
@@ -52,7 +52,7 @@ test("the same tap takes its source over at once, and the one that had it learns
   expect(await here.take(source, "T2")).toBeUndefined();
 });
 
-test("an examination gives way to a tap of any ingest, and gets no source that a tap has", async () => {
+it("an examination gives way to a tap of any ingest, and gets no source that a tap has", async () => {
   await using nats = await startTestNats();
   await using nc = disposable(await client(nats.port));
   await using here = await openLeases(nc.nc, "I1", calm);
@@ -72,7 +72,7 @@ test("an examination gives way to a tap of any ingest, and gets no source that a
   }
 });
 
-test("in one process a tap shares its lease, and it is free when the last has left", async () => {
+it("in one process a tap shares its lease, and it is free when the last has left", async () => {
   await using nats = await startTestNats();
   await using nc = disposable(await client(nats.port));
   await using leases = await openLeases(nc.nc, "I1", calm);
@@ -84,7 +84,7 @@ test("in one process a tap shares its lease, and it is free when the last has le
   expect(await leases.take(source, "T2")).toBeDefined();
 });
 
-test("a holder that is cut off loses it after its time, and learns so when it is back", async () => {
+it("a holder that is cut off loses it after its time, and learns so when it is back", async () => {
   await using nats = await startTestNats();
   await using proxy = await lossyProxy(nats.port);
   await using cut = disposable(await client(proxy.port));
@@ -99,7 +99,7 @@ test("a holder that is cut off loses it after its time, and learns so when it is
   expect(lease.lost.aborted).toBe(false);
 });
 
-test("a restart of NATS changes nothing for the holder", async () => {
+it("a restart of NATS changes nothing for the holder", async () => {
   await using nats = await startTestNats();
   await using proxy = await lossyProxy(nats.port);
   await using cut = disposable(await client(proxy.port));
@@ -125,7 +125,7 @@ test("a restart of NATS changes nothing for the holder", async () => {
   await watching;
 });
 
-test("a renewal whose answer was lost does not end the renewing", async () => {
+it("a renewal whose answer was lost does not end the renewing", async () => {
   await using nats = await startTestNats();
   await using proxy = await lossyProxy(nats.port);
   await using cut = disposable(await client(proxy.port));
@@ -144,11 +144,11 @@ test("a renewal whose answer was lost does not end the renewing", async () => {
   expect(lease.lost.aborted).toBe(false);
 });
 
-test("the next renewal is never later than asked, nor sooner than half of that", () => {
+it("the next renewal is never later than asked, nor sooner than half of that", () => {
   expect([0, 0.5, 1].map((random) => renewalWait(2_000, random))).toEqual([1_000, 1_500, 2_000]);
 });
 
-test("leases that are taken together are renewed apart", async () => {
+it("leases that are taken together are renewed apart", async () => {
   await using nats = await startTestNats();
   await using nc = disposable(await client(nats.port));
   await using leases = await openLeases(nc.nc, "I1", { ...calm, renewMs: 50 });
@@ -169,7 +169,7 @@ test("leases that are taken together are renewed apart", async () => {
   await until(() => writes.size === developers.length && isApart(), { message: "one to be ahead of another" });
 });
 
-test("a source is free when it was found so twice in a row", async () => {
+it("a source is free when it was found so twice in a row", async () => {
   await using nats = await startTestNats();
   await using nc = disposable(await client(nats.port));
   await using leases = await openLeases(nc.nc, "I1", { ...calm, pollMs: 1 });

@@ -1,7 +1,7 @@
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { RecordingDelays } from "./recording-delays.ts";
 
-test("a delay is seen while it lasts, and for a second or two after it", () => {
+it("a delay is seen while it lasts, and for a second or two after it", () => {
   let now = 10_000;
   const delays = new RecordingDelays(() => now);
   expect(delays.currentMs).toBe(0);
@@ -18,7 +18,7 @@ test("a delay is seen while it lasts, and for a second or two after it", () => {
   expect(delays.currentMs).toBe(0);
 });
 
-test("a delay is forgotten where nothing was recorded for long", () => {
+it("a delay is forgotten where nothing was recorded for long", () => {
   let now = 10_000;
   const delays = new RecordingDelays(() => now);
   const ended = delays.began();

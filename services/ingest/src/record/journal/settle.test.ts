@@ -1,7 +1,7 @@
 import type { NewEvent } from "@tapedeck/shared/log/log";
 import { sourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
-import { describe, expect, test } from "vitest";
+import { describe, expect, it } from "vitest";
 import { type FakeLog, type Fate, fakeLog } from "../testing/fake-log.ts";
 import { LostRaceError } from "./settle.ts";
 import { SourceWriter } from "./writer.ts";
@@ -43,7 +43,7 @@ function logOf(fates: readonly Fate[]) {
 }
 
 describe("a batch", () => {
-  test.each(steps)("whose publishing fails $step is in the log once, as one message", async ({ fates, tries: max }) => {
+  it.each(steps)("whose publishing fails $step is in the log once, as one message", async ({ fates, tries: max }) => {
     const { log, tries } = logOf(fates);
     await using writer = new SourceWriter({ log, source, writer: "W", afterSeq: 0, retry });
     await writer.reached(writer.append(events(1, 3)));
@@ -53,7 +53,7 @@ describe("a batch", () => {
     expect(tries()).toBe(max);
   });
 
-  test.each(steps)(
+  it.each(steps)(
     "whose writer is killed when it has failed $step is there whole or not at all, and the next writer adds the rest",
     async ({ fates }) => {
       const { log, tries } = logOf(fates);
@@ -82,7 +82,7 @@ describe("a batch", () => {
     },
   );
 
-  test.each([
+  it.each([
     { when: "before it is published", fates: [], lands: 1 },
     { when: "while its publish is on the way", fates: [late], lands: 2 },
     { when: "after the log refused it", fates: [refused], lands: 2 },

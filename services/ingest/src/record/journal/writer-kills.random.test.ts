@@ -3,11 +3,11 @@ import { lossyProxy } from "@tapedeck/shared/testing/lossy-proxy";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { searched } from "@tapedeck/shared/testing/searches";
 import { until } from "@tapedeck/shared/testing/until";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { connectTo, openTestLog, recordedOrdinals, retry, source, upTo } from "../testing/writer-log.ts";
 import { SourceWriter } from "./writer.ts";
 
-test("kills of the server and lost answers at random moments lose nothing and repeat nothing", async () => {
+it("kills of the server and lost answers at random moments lose nothing and repeat nothing", async () => {
   await using nats = await startTestNats();
   await using proxy = await lossyProxy(nats.port);
   const nc = await connectTo(proxy.port);

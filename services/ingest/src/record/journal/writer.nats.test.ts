@@ -2,12 +2,12 @@ import { newEvent } from "@tapedeck/shared/testing/log-messages";
 import { lossyProxy } from "@tapedeck/shared/testing/lossy-proxy";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { connectTo, openTestLog, recordedOrdinals, retry, source, upTo } from "../testing/writer-log.ts";
 import { LostRaceError } from "./settle.ts";
 import { SourceWriter } from "./writer.ts";
 
-test("an answer that is lost is found in the log", async () => {
+it("an answer that is lost is found in the log", async () => {
   await using nats = await startTestNats();
   await using proxy = await lossyProxy(nats.port);
   const direct = await connectTo(nats.port);
@@ -39,7 +39,7 @@ test("an answer that is lost is found in the log", async () => {
   await Promise.all([nc.close(), direct.close()]);
 });
 
-test("a second writer wins once, and the first stops", async () => {
+it("a second writer wins once, and the first stops", async () => {
   await using nats = await startTestNats();
   const nc = await connectTo(nats.port);
   await using log = await openTestLog(nc);

@@ -2,7 +2,7 @@ import type { NewEvent } from "@tapedeck/shared/log/log";
 import { sourceName } from "@tapedeck/shared/source";
 import { searched } from "@tapedeck/shared/testing/searches";
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { type FakeLog, type Fate, fakeLog } from "../testing/fake-log.ts";
 import { LostRaceError } from "./settle.ts";
 import { SourceWriter } from "./writer.ts";
@@ -52,7 +52,7 @@ const turns = fc.array(fc.record({ fate: fates, landing: fc.boolean(), lastOfFai
   size: "max",
 });
 
-test("whatever the network loses, every event is in the log once and in order", async () => {
+it("whatever the network loses, every event is in the log once and in order", async () => {
   await fc.assert(
     fc.asyncProperty(
       turns,
@@ -75,7 +75,7 @@ test("whatever the network loses, every event is in the log once and in order", 
   );
 });
 
-test("a writer that comes after another, whose last message is still on its way, never mixes with it", async () => {
+it("a writer that comes after another, whose last message is still on its way, never mixes with it", async () => {
   await fc.assert(
     fc.asyncProperty(turns, turns, fc.integer({ min: 1, max: 6 }), async (before, after, publishes) => {
       let left = publishes;

@@ -2,7 +2,7 @@ import { setImmediate } from "node:timers/promises";
 import { encodeBatch } from "@tapedeck/shared/log/batch";
 import type { NewEvent } from "@tapedeck/shared/log/log";
 import { sourceName } from "@tapedeck/shared/source";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { type FakeLog, type Fate, fakeLog } from "../testing/fake-log.ts";
 import { LostRaceError } from "./settle.ts";
 import { SourceWriter, WriterClosedError } from "./writer.ts";
@@ -21,7 +21,7 @@ const events = (from: number, count: number) => Array.from({ length: count }, (_
 const ordinals = (log: FakeLog) => log.stored.map(({ written }) => written.cursor.ordinals.v1);
 const upTo = (count: number) => Array.from({ length: count }, (_, i) => i + 1);
 
-test("a second writer makes the first one stop and say so", async () => {
+it("a second writer makes the first one stop and say so", async () => {
   const log = fakeLog(() => well);
   await using mine = new SourceWriter({ log, source, writer: "A", afterSeq: 0, retry });
   await mine.reached(mine.append(events(1, 2)));
@@ -39,7 +39,7 @@ function sizesOf() {
   return { sizes, log: fakeLog(() => well, { onPublish: ({ length }) => void sizes.push(length) }) };
 }
 
-test("events that wait go out as one message, and groups are never divided", async () => {
+it("events that wait go out as one message, and groups are never divided", async () => {
   const { sizes, log } = sizesOf();
   await using writer = new SourceWriter({ log, source, writer: "W", afterSeq: 0, retry });
   for (let i = 0; i < 700; i++) writer.append(events(1 + i * 3, 3));
@@ -48,7 +48,7 @@ test("events that wait go out as one message, and groups are never divided", asy
   expect(ordinals(log)).toEqual(upTo(2_100));
 });
 
-test("a source that speaks all the time gets its events into fewer messages, and the first ones wait for nothing", async () => {
+it("a source that speaks all the time gets its events into fewer messages, and the first ones wait for nothing", async () => {
   const { sizes, log } = sizesOf();
   await using writer = new SourceWriter({ log, source, writer: "W", afterSeq: 0, retry });
   for (let ordinal = 1; ordinal <= 3_000; ordinal++) {
@@ -62,7 +62,7 @@ test("a source that speaks all the time gets its events into fewer messages, and
   expect(ordinals(log)).toEqual(upTo(3_000));
 });
 
-test("bytes bound a message too, and a group that is larger goes alone", async () => {
+it("bytes bound a message too, and a group that is larger goes alone", async () => {
   const { sizes, log } = sizesOf();
   await using writer = new SourceWriter({ log, source, writer: "W", afterSeq: 0, retry });
   const kibi = 1024;
@@ -74,7 +74,7 @@ test("bytes bound a message too, and a group that is larger goes alone", async (
   expect(ordinals(log)).toEqual(upTo(7));
 });
 
-test("a group of many megabytes or events is divided", async () => {
+it("a group of many megabytes or events is divided", async () => {
   const { sizes, log } = sizesOf();
   await using writer = new SourceWriter({ log, source, writer: "W", afterSeq: 0, retry });
   const mega = 1024 * 1024;
@@ -91,7 +91,7 @@ const fact = (ordinal: number, bytes = 10): NewEvent => ({
   subject: `${place}.frames.facts`,
 });
 
-test("a message holds one session, one life, and what is Tapedeck's own or not, in the order in which they came", async () => {
+it("a message holds one session, one life, and what is Tapedeck's own or not, in the order in which they came", async () => {
   const { sizes, log } = sizesOf();
   await using writer = new SourceWriter({ log, source, writer: "W", afterSeq: 0, retry });
   const own = (ordinal: number, noun: string) => ({ ...event(ordinal), subject: `${place}.tapedeck.${noun}` });
@@ -104,7 +104,7 @@ test("a message holds one session, one life, and what is Tapedeck's own or not, 
   expect(ordinals(log)).toEqual(upTo(8));
 });
 
-test("facts and text share a message where the text is little, or not much more than the facts", async () => {
+it("facts and text share a message where the text is little, or not much more than the facts", async () => {
   const { sizes, log } = sizesOf();
   await using writer = new SourceWriter({ log, source, writer: "W", afterSeq: 0, retry });
   const kibi = 1024;
@@ -123,7 +123,7 @@ test("facts and text share a message where the text is little, or not much more 
   expect(ordinals(log)).toEqual(upTo(72));
 });
 
-test("nothing waits for company, and what comes during a publish is the next message", async () => {
+it("nothing waits for company, and what comes during a publish is the next message", async () => {
   const { sizes, log: inner } = sizesOf();
   const gate = Promise.withResolvers<void>();
   const publishing = Promise.withResolvers<void>();
@@ -141,7 +141,7 @@ test("nothing waits for company, and what comes during a publish is the next mes
   expect(sizes).toEqual([1, 39]);
 });
 
-test("a message that is published again is the same, whatever was appended meanwhile", async () => {
+it("a message that is published again is the same, whatever was appended meanwhile", async () => {
   const published: (readonly NewEvent[])[] = [];
   let attempts = 0;
   const log = fakeLog(() => (attempts++ < 3 ? { lands: "never", answers: false } : well), {
@@ -158,7 +158,7 @@ test("a message that is published again is the same, whatever was appended meanw
   expect(ordinals(log).slice(0, 3)).toEqual(upTo(3));
 });
 
-test("appending is asked to wait while megabytes are unsent", async () => {
+it("appending is asked to wait while megabytes are unsent", async () => {
   const gate = Promise.withResolvers<void>();
   const log = fakeLog(() => well, { onPublish: () => gate.promise });
   await using writer = new SourceWriter({ log, source, writer: "W", afterSeq: 0, retry });
@@ -174,7 +174,7 @@ test("appending is asked to wait while megabytes are unsent", async () => {
   await waiting;
 });
 
-test("closing ends every wait", async () => {
+it("closing ends every wait", async () => {
   const log = fakeLog(() => ({ lands: "never", answers: false }));
   const writer = new SourceWriter({ log, source, writer: "W", afterSeq: 0, retry });
   writer.append(events(1, 1));
@@ -182,7 +182,7 @@ test("closing ends every wait", async () => {
   await Promise.all([expect(waiting).rejects.toBeInstanceOf(WriterClosedError), writer[Symbol.asyncDispose]()]);
 });
 
-test("a message that may have landed and expired is not published again", async () => {
+it("a message that may have landed and expired is not published again", async () => {
   const log = fakeLog(() => ({ lands: "never", answers: false }));
   await using writer = new SourceWriter({ log, source, writer: "W", afterSeq: 0, retry });
   writer.append([{ ...event(1), ttlSeconds: 0.1 }]);

@@ -6,7 +6,7 @@ import { until } from "@tapedeck/shared/testing/until";
 import { compareTimestamps, timestampNow, timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import { Mailbox } from "@tapedeck/tap/push/mailbox";
 import { ulid } from "ulid";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { normalizers } from "../../normalize/normalizers.ts";
 import { type OpenStore, openStore } from "../../store.ts";
 import { framesOf, holes, kindsOf, openLogReader, skaffoldSource, testLogger } from "../../testing/ingest-harness.ts";
@@ -110,7 +110,7 @@ const has = async (developer: string, kind: Event["kind"]) =>
   until(async () => kindsOf(await recorded(developer)).includes(kind), { message: `${kind} of ${developer}` });
 const detailOf = (events: readonly Event[], kind: string) => events.find((event) => event.kind === kind)?.detail?.value;
 
-test("a tap that is gone without a word is said to be lost, and its session goes on", async () => {
+it("a tap that is gone without a word is said to be lost, and its session goes on", async () => {
   await using on = recorder(never);
   await killed(on, "alice");
   await has("alice", "upstream.lost");
@@ -125,7 +125,7 @@ test("a tap that is gone without a word is said to be lost, and its session goes
   expect(on.lost.get(skaffoldSource("alice"))).toMatchObject({ seconds: lost?.not_before?.seconds });
 });
 
-test("its session is lost after a time, without an end that anybody saw", async () => {
+it("its session is lost after a time, without an end that anybody saw", async () => {
   await using on = recorder(50);
   await killed(on, "bob");
   await has("bob", "session.lost");
@@ -137,7 +137,7 @@ test("its session is lost after a time, without an end that anybody saw", async 
   await until(() => on.lost.size === 0, { message: "nobody to be waited for" });
 });
 
-test("a tap that is back goes on with its connection, and nothing is there twice", async () => {
+it("a tap that is back goes on with its connection, and nothing is there twice", async () => {
   await using on = recorder(never);
   const before = await killed(on, "carol");
   await has("carol", "upstream.lost");
@@ -155,7 +155,7 @@ test("a tap that is back goes on with its connection, and nothing is there twice
   expect(holes(events)).toEqual([]);
 });
 
-test("a tap that is back when its session was given up goes on with that, and the gap is filled", async () => {
+it("a tap that is back when its session was given up goes on with that, and the gap is filled", async () => {
   await using on = recorder(30);
   await killed(on, "dave");
   await has("dave", "session.lost");
@@ -188,7 +188,7 @@ async function erase(developer: string, session: string): Promise<void> {
 
 const sessionsOf = (events: readonly Event[]) => [...new Set(events.flatMap(({ session }) => session || []))];
 
-test("a session whose tap is waited for can't be erased: it goes on", async () => {
+it("a session whose tap is waited for can't be erased: it goes on", async () => {
   await using on = recorder(never);
   const before = await killed(on, "kim");
   await has("kim", "upstream.lost");
@@ -201,7 +201,7 @@ test("a session whose tap is waited for can't be erased: it goes on", async () =
   expect(framesOf(await recorded("kim"), "v1")).toEqual([message("one"), message("one more")]);
 });
 
-test("a tap that is back while its session is being erased begins another one", async () => {
+it("a tap that is back while its session is being erased begins another one", async () => {
   await using on = recorder(30);
   const before = await killed(on, "leo");
   await has("leo", "session.lost");
@@ -222,7 +222,7 @@ test("a tap that is back while its session is being erased begins another one", 
   ]);
 });
 
-test("another tap's next session ends the one before with a gap, and no end that nobody saw", async () => {
+it("another tap's next session ends the one before with a gap, and no end that nobody saw", async () => {
   await using on = recorder(never);
   await killed(on, "erin");
   const next = tapped(on, "erin", { tap: "T2" });
@@ -238,7 +238,7 @@ test("another tap's next session ends the one before with a gap, and no end that
   expect(of(second)).toContain("session.started");
 });
 
-test("a recorder that is started again says it from the log alone", async () => {
+it("a recorder that is started again says it from the log alone", async () => {
   {
     await using on = recorder(never, never);
     for (const name of ["frank", "grace"]) await killed(on, name);
@@ -279,7 +279,7 @@ test("a recorder that is started again says it from the log alone", async () => 
   await back.kill();
 });
 
-test("a source that another ingest records is lost when that one's tap is gone, and not when it was turned away here", async () => {
+it("a source that another ingest records is lost when that one's tap is gone, and not when it was turned away here", async () => {
   await using there = recorder(never, never);
   const elsewhere = await openStore({ url: nats.url }, ulid(), testLogger, new AbortController().signal);
   if (elsewhere === undefined) throw new Error("no store");
@@ -324,7 +324,7 @@ test("a source that another ingest records is lost when that one's tap is gone, 
   expect(observations.filter((observation) => observation === "free").length).toBeGreaterThan(1);
 });
 
-test("a tap that comes while its source is examined is not turned away", async () => {
+it("a tap that comes while its source is examined is not turned away", async () => {
   let met = Promise.withResolvers<void>();
   let meetsAt: "asking" | "having" = "asking";
   const meet = (at: typeof meetsAt) => {

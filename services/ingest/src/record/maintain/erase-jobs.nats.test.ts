@@ -7,7 +7,7 @@ import { type SourceName, sourceName } from "@tapedeck/shared/source";
 import { testWriter } from "@tapedeck/shared/testing/log-messages";
 import { until } from "@tapedeck/shared/testing/until";
 import { pino } from "pino";
-import { beforeEach, expect, onTestFinished, test } from "vitest";
+import { beforeEach, expect, it, onTestFinished } from "vitest";
 import type { OpenStore } from "../../store.ts";
 import { openedStore } from "../../testing/opened-store.ts";
 import { appendFact } from "../journal/append-fact.ts";
@@ -115,7 +115,7 @@ async function markedOf(id: string): Promise<readonly string[]> {
 const isDone = (id: string) =>
   until(async () => (await erasures.of(id))?.state === "done", { message: "the erasure to end" });
 
-test("an erasure that fails holds up no other, and is audited once until it succeeds", async () => {
+it("an erasure that fails holds up no other, and is audited once until it succeeds", async () => {
   const [imported, free] = [sourceIn("imports"), sourceIn("acme")];
   await record(imported, session);
   await record(free, other);
@@ -153,7 +153,7 @@ test("an erasure that fails holds up no other, and is audited once until it succ
   ]);
 });
 
-test("an erasure that is broken off while its session is read writes no mark of a part", async () => {
+it("an erasure that is broken off while its session is read writes no mark of a part", async () => {
   const source = sourceIn("acme");
   await record(source, session);
   await begin(session);
@@ -176,7 +176,7 @@ test("an erasure that is broken off while its session is read writes no mark of 
   ]);
 });
 
-test("no erasure begins in a workspace that is being moved, or is in another shard", async () => {
+it("no erasure begins in a workspace that is being moved, or is in another shard", async () => {
   await record(sourceIn("acme"), session);
   for (const state of ["leaving", "gone"] as const) {
     await move("acme", state);
@@ -188,7 +188,7 @@ test("no erasure begins in a workspace that is being moved, or is in another sha
   expect(await erasures.of(session)).toBeUndefined();
 });
 
-test("an erasure that a move was faster than is not done until the workspace is back", async () => {
+it("an erasure that a move was faster than is not done until the workspace is back", async () => {
   const source = sourceIn("acme");
   await record(source, session);
   const erasure = await begin(session);
@@ -211,14 +211,14 @@ test("an erasure that a move was faster than is not done until the workspace is 
   expect(after.audited).toEqual([`session.erased ${session}`]);
 });
 
-test("an erasure that is asked for while NATS is away is not ready, and may be asked for again", async () => {
+it("an erasure that is asked for while NATS is away is not ready, and may be asked for again", async () => {
   await record(sourceIn("acme"), session);
   await store.nats.close();
   const request = { source: "", session, after_sequence: 0n, workspace: "acme", who: "alice", kind: "local", by: "" };
   await expect(eraseCall(request, store, signal).next()).rejects.toMatchObject({ code: "not_ready" });
 });
 
-test("a workspace waits with leaving until the log has the marks of its erasures", async () => {
+it("a workspace waits with leaving until the log has the marks of its erasures", async () => {
   await record(sourceIn("acme"), session);
   await begin(session);
   const on = { nats: store.nats, signal };
@@ -230,7 +230,7 @@ test("a workspace waits with leaving until the log has the marks of its erasures
   expect(await kindsOf(session)).toContain("session.erased");
 });
 
-test("an erasure that a restored log overtakes removes what that log has of the session", async () => {
+it("an erasure that a restored log overtakes removes what that log has of the session", async () => {
   await record(sourceIn("acme"), session);
   const begun = await begin(session);
   const { lastOffset } = await store.log.reader.bounds();
@@ -250,7 +250,7 @@ test("an erasure that a restored log overtakes removes what that log has of the 
   expect(await erasures.of(session)).toMatchObject({ events: 4, removed: 4, epoch: store.log.epoch });
 });
 
-test("the progress of an erasure does not make its own process list all of them", async () => {
+it("the progress of an erasure does not make its own process list all of them", async () => {
   const source = sourceIn("acme");
   await record(source, session);
   const begun = await begin(session);
@@ -299,7 +299,7 @@ function readingLate(goOn: Promise<void>): { readonly late: OpenStore; readonly 
   return { late: { ...store, log: { ...store.log, stored } }, lasts };
 }
 
-test("a caller hears of an erasure before its events are counted", async () => {
+it("a caller hears of an erasure before its events are counted", async () => {
   await record(sourceIn("acme"), session);
   const erasure = await begin(session);
   const goOn = Promise.withResolvers<void>();
@@ -314,7 +314,7 @@ test("a caller hears of an erasure before its events are counted", async () => {
   expect(last).toMatchObject({ state: "done", events: 4, removed: 4 });
 });
 
-test("the log behind a session is read once to erase it", async () => {
+it("the log behind a session is read once to erase it", async () => {
   const source = sourceIn("acme");
   const writer = testWriter(store.log.writer, source);
   await record(source, session, writer);
@@ -328,7 +328,7 @@ test("the log behind a session is read once to erase it", async () => {
   expect(await kindsOf(other)).not.toEqual([]);
 });
 
-test("a caller whose erasure can't be marked yet hears that it goes on by itself", async () => {
+it("a caller whose erasure can't be marked yet hears that it goes on by itself", async () => {
   await record(sourceIn("acme"), session);
   const erasure = await begin(session);
   let isImporting = true;
@@ -346,7 +346,7 @@ test("a caller whose erasure can't be marked yet hears that it goes on by itself
   await isDone(session);
 });
 
-test("a workspace does not leave before the log has the marks of its erasures", async () => {
+it("a workspace does not leave before the log has the marks of its erasures", async () => {
   await record(sourceIn("acme"), session);
   await begin(session);
   const leave = () =>

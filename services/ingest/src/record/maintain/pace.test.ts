@@ -1,18 +1,18 @@
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { Pace } from "./pace.ts";
 
 const steps = async (pace: Pace, count: number) => {
   for (let step = 0; step < count; step++) await pace.rest(0);
 };
 
-test("work takes all of the time where nothing is delayed", async () => {
+it("work takes all of the time where nothing is delayed", async () => {
   const pace = new Pace({ minShare: 0.25, recordingMs: () => 10 });
   expect(pace.share).toBe(0.25);
   await steps(pace, 50);
   expect(pace.share).toBe(1);
 });
 
-test("work takes its least share while recording is delayed, and never less", async () => {
+it("work takes its least share while recording is delayed, and never less", async () => {
   let recordingMs = 0;
   const pace = new Pace({ minShare: 0.2, recordingMs: () => recordingMs });
   await steps(pace, 50);
@@ -23,7 +23,7 @@ test("work takes its least share while recording is delayed, and never less", as
   expect(pace.share).toBe(0.2);
 });
 
-test("steps are done one after the other", async () => {
+it("steps are done one after the other", async () => {
   const pace = new Pace({ minShare: 1, recordingMs: () => 0 });
   const { signal } = new AbortController();
   let running = 0;

@@ -6,7 +6,7 @@ import { streamName, workspaceFilter } from "@tapedeck/shared/log/subjects";
 import { sourceName } from "@tapedeck/shared/source";
 import { testEvent } from "@tapedeck/shared/testing/log-messages";
 import type { NatsConnection } from "nats";
-import { beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, it } from "vitest";
 import type { OpenStore } from "../../store.ts";
 import { openedStore } from "../../testing/opened-store.ts";
 import { arriveCall } from "./arrive.ts";
@@ -40,7 +40,7 @@ const arrive = (after: number, sequences: readonly number[], nats: NatsConnectio
 
 const copied = async () => (await lastCopied(store.nats, "acme"))?.moved?.sequence ?? 0;
 
-test("messages arrive in order, and the log says how far", async () => {
+it("messages arrive in order, and the log says how far", async () => {
   expect(await arrive(0, [3, 5])).toHaveLength(1);
   expect(await copied()).toBe(5);
   await expect(arrive(3, [5])).rejects.toThrow("another move");
@@ -48,7 +48,7 @@ test("messages arrive in order, and the log says how far", async () => {
   expect(await copied()).toBe(9);
 });
 
-test("a log that is full takes nothing, and says so", async () => {
+it("a log that is full takes nothing, and says so", async () => {
   await arrive(0, [3]);
   const jsm = await jetstreamManager(store.nats);
   const { state } = await jsm.streams.info(streamName);
@@ -64,7 +64,7 @@ test("a log that is full takes nothing, and says so", async () => {
   expect((await jsm.streams.info(streamName)).state.messages).toBe(state.messages + 2);
 });
 
-test("a message that another mover was faster with is not added twice", async () => {
+it("a message that another mover was faster with is not added twice", async () => {
   await arrive(0, [3]);
   // The second mover adds its message between the question and the publish of the first.
   let isFirst = true;

@@ -4,7 +4,7 @@ import { streamName } from "@tapedeck/shared/log/subjects";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
 import { timestampNow } from "@tapedeck/shared/time/timestamp";
 import { headers } from "nats";
-import { beforeEach, expect, onTestFinished, test } from "vitest";
+import { beforeEach, expect, it, onTestFinished } from "vitest";
 import type { OpenStore } from "../../store.ts";
 import { openedStore } from "../../testing/opened-store.ts";
 import { LostRaceError } from "../journal/settle.ts";
@@ -37,7 +37,7 @@ async function leave(workspace = "acme"): Promise<void> {
   await marks.set(workspace, { state: "leaving", other: "two" }, await marks.of(workspace));
 }
 
-test("a writer that is at work ends at the fence, and no other begins", async () => {
+it("a writer that is at work ends at the fence, and no other begins", async () => {
   const journal = await open(source("shop"));
   await write(journal);
   await leave();
@@ -50,7 +50,7 @@ test("a writer that is at work ends at the fence, and no other begins", async ()
   await write(await open(source("shop", "other")));
 });
 
-test("the first message of a source that lands behind the fence is not reported, and no second follows", async () => {
+it("the first message of a source that lands behind the fence is not reported, and no second follows", async () => {
   const journal = await open(source("new"));
   await leave();
   await fenceSources("acme", store, signal);
@@ -59,7 +59,7 @@ test("the first message of a source that lands behind the fence is not reported,
   expect((await store.log.writer.lastOf(source("new")))?.mark.cursor.ordinals).toEqual({ tapedeck: 1 });
 });
 
-test("a source that is written to without pause is fenced all the same", async () => {
+it("a source that is written to without pause is fenced all the same", async () => {
   const journal = await open(source("busy"));
   await write(journal);
   let isOver = false;
@@ -77,7 +77,7 @@ test("a source that is written to without pause is fenced all the same", async (
   expect(isOver).toBe(true);
 });
 
-test("a log that is full can't be fenced, and says how to go on", async () => {
+it("a log that is full can't be fenced, and says how to go on", async () => {
   await write(await open(source("shop")));
   await leave();
   const jsm = await jetstreamManager(store.nats);
@@ -91,7 +91,7 @@ test("a log that is full can't be fenced, and says how to go on", async () => {
   await fenceSources("acme", store, signal);
 });
 
-test("a workspace that has arrived, or never moved, is open", async () => {
+it("a workspace that has arrived, or never moved, is open", async () => {
   await marks.assertOpen("acme");
   await marks.set("acme", { state: "arriving", other: "home" }, await marks.of("acme"));
   await expect(open(source("shop"))).rejects.toThrow('is being moved here from the shard "home"');
@@ -100,7 +100,7 @@ test("a workspace that has arrived, or never moved, is open", async () => {
   expect(await marks.closed()).toEqual(new Set());
 });
 
-test("a workspace is open again when an operator has deleted the mark", async () => {
+it("a workspace is open again when an operator has deleted the mark", async () => {
   await leave();
   await expect(open(source("shop"))).rejects.toBeInstanceOf(WorkspaceMovedError);
   // The same as `nats kv del`.
@@ -113,7 +113,7 @@ test("a workspace is open again when an operator has deleted the mark", async ()
   await expect(marks.assertOpen("acme")).rejects.toBeInstanceOf(WorkspaceMovedError);
 });
 
-test("a mark that was changed meanwhile is not overwritten", async () => {
+it("a mark that was changed meanwhile is not overwritten", async () => {
   const read = await marks.of("acme");
   await marks.set("acme", { state: "leaving", other: "two" }, read);
   await expect(marks.set("acme", { state: "leaving", other: "three" }, read)).rejects.toThrow("another move");

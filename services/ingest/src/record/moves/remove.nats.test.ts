@@ -4,7 +4,7 @@ import { silentLogger } from "@tapedeck/shared/service/logger";
 import { sourceName } from "@tapedeck/shared/source";
 import { testWriter } from "@tapedeck/shared/testing/log-messages";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { type OpenStore, openStore } from "../../store.ts";
 import { openedStore } from "../../testing/opened-store.ts";
 import { appendFact } from "../journal/append-fact.ts";
@@ -16,7 +16,7 @@ const { signal } = new AbortController();
 const sourceIn = (workspace: string) =>
   sourceName({ workspace, developer: "alice", project: "shop", upstream: "skaffold" });
 
-test("a workspace is removed whole, also when some of it expires meanwhile", async () => {
+it("a workspace is removed whole, also when some of it expires meanwhile", async () => {
   await using nats = await startTestNats();
   await using store = await openStore({ url: nats.url }, "test", silentLogger, signal);
   if (store === undefined) throw new Error("no store");
@@ -41,7 +41,7 @@ async function withErased(store: OpenStore): Promise<void> {
   await appendFact({ log: store.log, source, session, fact: sessionErased(session, []), signal });
 }
 
-test("a session that was erased while it was copied is removed without the pace of maintenance", async () => {
+it("a session that was erased while it was copied is removed without the pace of maintenance", async () => {
   const { store } = await openedStore();
   await withErased(store);
   const over = new AbortController();
@@ -55,7 +55,7 @@ test("a session that was erased while it was copied is removed without the pace 
   expect((await (await jetstreamManager(store.nats)).streams.info(streamName)).state.messages).toBe(1);
 });
 
-test("a removal of what was erased that is broken off is no success: the workspace stays closed", async () => {
+it("a removal of what was erased that is broken off is no success: the workspace stays closed", async () => {
   const { store } = await openedStore();
   await withErased(store);
   await expect(removeErased("acme", store, AbortSignal.abort())).rejects.toThrow("aborted");

@@ -2,7 +2,7 @@ import { GetJobStreamResponse, type Job, Job_State, ListJobsResponse } from "@ta
 import type { SourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
 import { ulid } from "ulid";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { normalizer as vagrant } from "../../normalize/vagrant/normalizer.ts";
 import { job, lines } from "../../normalize/vagrant/testing/jobs-play.ts";
 import { type Fate, fakeLog } from "../testing/fake-log.ts";
@@ -87,7 +87,7 @@ async function recorded(publishes: number): Promise<readonly string[]> {
   });
 }
 
-test("the same is recorded, once, and in the sessions that it belongs to, wherever the recorder is killed", async () => {
+it("the same is recorded, once, and in the sessions that it belongs to, wherever the recorder is killed", async () => {
   const whole = await recorded(1_000);
   expect(whole.filter((reported) => /gap|lost|session\.(started|ended)/.test(reported))).toEqual([
     "1: session.started",

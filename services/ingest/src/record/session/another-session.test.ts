@@ -1,6 +1,6 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { SourceName } from "@tapedeck/shared/source";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import type { Observing } from "../../normalize/inventory/observing.ts";
 import { fakeLog } from "../testing/fake-log.ts";
 import { plainNormalizer } from "../testing/plain-normalizer.ts";
@@ -36,7 +36,7 @@ const lives: Observing = {
 
 const normalizer = { ...plainNormalizer(), channels: [], observing: lives };
 
-test("an observation of another lifetime under the same name ends one session and begins another, which it belongs to", async () => {
+it("an observation of another lifetime under the same name ends one session and begins another, which it belongs to", async () => {
   const log = fakeLog(() => ({ lands: "now", answers: true }));
   await using tap = pollingTap(log, { source, normalizer });
   await tap.dial(1_000, "C1", "h1");
@@ -60,7 +60,7 @@ test("an observation of another lifetime under the same name ends one session an
   expect(ofSecond.slice(0, 3)).toEqual(["session.started", "session.identified", "session.described"]);
 });
 
-test("the newer one of two of the same name continues, also after a crash", async () => {
+it("the newer one of two of the same name continues, also after a crash", async () => {
   const log = fakeLog(() => ({ lands: "now", answers: true }));
   await using tap = pollingTap(log, { source, normalizer });
   await tap.dial(1_000, "C1", "h1");
@@ -88,7 +88,7 @@ function wordsOf(reported: readonly Event[], of: Event | undefined): string[] {
   );
 }
 
-test("a watcher learns whether its recorder was replaced, while the tap went on polling, or nobody polled", async () => {
+it("a watcher learns whether its recorder was replaced, while the tap went on polling, or nobody polled", async () => {
   const reported: string[] = [];
   const listening: Observing = {
     ...lives,

@@ -10,7 +10,7 @@ import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
 import { ownPort } from "@tapedeck/shared/testing/own-port";
 import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
 import { until } from "@tapedeck/shared/testing/until";
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, it, onTestFinished, vi } from "vitest";
 import { readConfig } from "../../config.ts";
 import { startIngest } from "../../ingest.ts";
 import { normalizer } from "../../normalize/skaffold/normalizer.ts";
@@ -81,7 +81,7 @@ const path = "/proto.SkaffoldService/Execute";
 const controlOf = (events: readonly Event[]) =>
   events.flatMap(({ kind, detail }) => (detail?.$case === "control" ? [{ kind, ...detail.value }] : []));
 
-test("a call reaches Skaffold, and what was asked and answered is recorded", async () => {
+it("a call reaches Skaffold, and what was asked and answered is recorded", async () => {
   await using harness = await startHarness("one");
   await harness.frames(10);
   const reply = await harness.call(path, execute({ build: true }));
@@ -93,7 +93,7 @@ test("a call reaches Skaffold, and what was asked and answered is recorded", asy
   expect(accepted).toMatchObject({ kind: "control.accepted", call: requested?.call, forwarded_method: path, code: 0 });
 });
 
-test("of two intents the second waits for the end of the loop that the first has started", async () => {
+it("of two intents the second waits for the end of the loop that the first has started", async () => {
   // The loop is recorded in time, however busy the machine is.
   await using harness = await startHarness("two", { loopStartMs: 600_000 });
   const entries = recording.messages.v1.map(({ bytes }) => bytes.toString("latin1"));
@@ -121,14 +121,14 @@ test("of two intents the second waits for the end of the loop that the first has
   ]);
 });
 
-test("or, when none has started, it follows by itself", async () => {
+it("or, when none has started, it follows by itself", async () => {
   await using harness = await startHarness("none");
   await harness.frames(10);
   await harness.call(path, execute({ build: true, deploy: true }));
   await until(() => harness.fake.calls.length === 2, { message: "the second step" });
 });
 
-test("Skaffold's refusal is the answer, and recorded as one", async () => {
+it("Skaffold's refusal is the answer, and recorded as one", async () => {
   await using harness = await startHarness("no");
   await harness.frames(10);
   const reply = await harness.call("/proto.SkaffoldService/AutoBuild", Buffer.alloc(0));
@@ -136,7 +136,7 @@ test("Skaffold's refusal is the answer, and recorded as one", async () => {
   await until(async () => (await harness.kinds()).includes("control.rejected"), { message: "the refusal" });
 });
 
-test("an event that came through Handle is marked", async () => {
+it("an event that came through Handle is marked", async () => {
   await using harness = await startHarness("handle");
   await harness.frames(10);
   const custom = V1Event.encode({
@@ -151,7 +151,7 @@ test("an event that came through Handle is marked", async () => {
   ]);
 });
 
-test("without an upstream nothing is queued", async () => {
+it("without an upstream nothing is queued", async () => {
   await using harness = await startHarness("away");
   await harness.frames(10);
   await harness.fake.end("kill");
@@ -161,7 +161,7 @@ test("without an upstream nothing is queued", async () => {
   expect(harness.fake.calls).toEqual([]);
 });
 
-test("a call that the log could not take is refused, and neither recorded nor sent", async () => {
+it("a call that the log could not take is refused, and neither recorded nor sent", async () => {
   await using harness = await startHarness("much");
   await harness.frames(10);
   const reply = await harness.call(path, Buffer.alloc(3_700_000));
@@ -172,7 +172,7 @@ test("a call that the log could not take is refused, and neither recorded nor se
   expect(harness.fake.calls).toHaveLength(1);
 });
 
-test("a call whose turn comes too late for its caller is recorded as rejected, and never sent", async () => {
+it("a call whose turn comes too late for its caller is recorded as rejected, and never sent", async () => {
   vi.useFakeTimers({ toFake: ["performance"] });
   onTestFinished(() => void vi.useRealTimers());
   const said: string[] = [];

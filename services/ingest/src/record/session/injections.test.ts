@@ -1,11 +1,11 @@
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { plainNormalizer } from "../testing/plain-normalizer.ts";
 import { Injections } from "./injections.ts";
 
 const plain = plainNormalizer({ name: "a", replays: true });
 const frame = Buffer.from("12 x");
 
-test("calls whose event never comes do not slow the frames down", () => {
+it("calls whose event never comes do not slow the frames down", () => {
   let compared = 0;
   const matches = () => {
     compared++;
@@ -17,7 +17,7 @@ test("calls whose event never comes do not slow the frames down", () => {
   expect(compared).toBeLessThan(50);
 });
 
-test("an event is waited for until it comes, once", () => {
+it("an event is waited for until it comes, once", () => {
   const expected = new Injections(plain, []);
   expected.expect("1", "handle", Buffer.from("x"));
   expected.expect("2", "handle", Buffer.from("y"));

@@ -1,5 +1,5 @@
 import type { SourceName } from "@tapedeck/shared/source";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import type { ObservationOutcome, Observing } from "../../normalize/inventory/observing.ts";
 import { type FakeLog, fakeLog } from "../testing/fake-log.ts";
 import { plainNormalizer } from "../testing/plain-normalizer.ts";
@@ -40,7 +40,7 @@ const gaps = (log: FakeLog) =>
     return [detail.value.output === undefined ? detail.value.reason : `cut at ${detail.value.output.index}`];
   });
 
-test("an observation that is pushed again after a crash records no gap again that got into the log", async () => {
+it("an observation that is pushed again after a crash records no gap again that got into the log", async () => {
   const log = fakeLog(() => ({ lands: "now", answers: true }));
   await using tap = pollingTap(log, options);
   await tap.dial(1_000, "C1", "h1");
@@ -53,7 +53,7 @@ test("an observation that is pushed again after a crash records no gap again tha
   expect(gaps(log)).toEqual(["away", "cut at 7", "away", "cut at 9"]);
 });
 
-test("that output may be cut at a place is recorded once, by whatever recorder", async () => {
+it("that output may be cut at a place is recorded once, by whatever recorder", async () => {
   const log = fakeLog(() => ({ lands: "now", answers: true }));
   await using tap = pollingTap(log, options);
   await tap.dial(1_000, "C1", "h1");

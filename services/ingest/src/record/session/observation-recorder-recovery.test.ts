@@ -2,7 +2,7 @@ import { GetInfoResponse, GetLogsResponse, type Image, type Pod } from "@tapedec
 import { GetJobStreamResponse, ListJobsResponse } from "@tapedeck/proto/vagrant/vagrant";
 import type { SourceName } from "@tapedeck/shared/source";
 import { ulid } from "ulid";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { normalizer as rkt } from "../../normalize/rkt/normalizer.ts";
 import { image, listOfImages, listOfPods, pod } from "../../normalize/rkt/testing/host-play.ts";
 import { normalizer as vagrant } from "../../normalize/vagrant/normalizer.ts";
@@ -29,7 +29,7 @@ const info = (rkt_version: string) =>
 const kinds = (log: FakeLog, channel: string) =>
   log.recorded().flatMap(({ event }) => (event.channel === channel ? [event.kind] : []));
 
-test("all that is gone after a reconnect is held back by a recorder too that starts in between", async () => {
+it("all that is gone after a reconnect is held back by a recorder too that starts in between", async () => {
   const log = fakeLog(well);
   await using tap = pollingTap(log, options);
   await tap.dial(0, "C1", "/one");
@@ -52,7 +52,7 @@ test("all that is gone after a reconnect is held back by a recorder too that sta
   expect(kinds(log, "pods")).toEqual(["inventory.described", "pod.prepared", "pod.started", "app.started"]);
 });
 
-test("an observation that is the same as one that the tap had to drop says nothing", async () => {
+it("an observation that is the same as one that the tap had to drop says nothing", async () => {
   const log = fakeLog(well);
   await using tap = pollingTap(log, options);
   await tap.dial(0, "C1", "/one");
@@ -68,7 +68,7 @@ test("an observation that is the same as one that the tap had to drop says nothi
   expect(kinds(log, "pods")).toEqual(["inventory.described"]);
 });
 
-test("an observation is recorded though the clock was set back after a recorder's start", async () => {
+it("an observation is recorded though the clock was set back after a recorder's start", async () => {
   const log = fakeLog(well);
   await using tap = pollingTap(log, options);
   await tap.dial(0, "C1", "/one");
@@ -81,7 +81,7 @@ test("an observation is recorded though the clock was set back after a recorder'
   expect(kinds(log, "pods")).toEqual(["inventory.described", "pod.prepared", "pod.started", "app.started"]);
 });
 
-test("all observations are recorded after a recorder's start though the tap's clock was a day ahead before", async () => {
+it("all observations are recorded after a recorder's start though the tap's clock was a day ahead before", async () => {
   const log = fakeLog(well);
   await using tap = pollingTap(log, options);
   const dayMs = 24 * 3_600_000;
@@ -102,7 +102,7 @@ test("all observations are recorded after a recorder's start though the tap's cl
   expect(kinds(log, "tapedeck").filter((kind) => kind === "session.described")).toHaveLength(2);
 });
 
-test("an observation that is pushed again with a later time than before is recorded once", async () => {
+it("an observation that is pushed again with a later time than before is recorded once", async () => {
   const log = fakeLog(well);
   await using tap = pollingTap(log, options);
   await tap.dial(0, "C1", "/one");
@@ -116,7 +116,7 @@ test("an observation that is pushed again with a later time than before is recor
   expect(kinds(log, "pods")).toEqual(before);
 });
 
-test("an observation that can't be read is masked", async () => {
+it("an observation that can't be read is masked", async () => {
   const log = fakeLog(well);
   await using tap = pollingTap(log, options);
   await tap.dial(0, "C1", "/one");
@@ -128,7 +128,7 @@ test("an observation that can't be read is masked", async () => {
   expect(event?.original?.bytes.toString("latin1")).toMatch(/DB_PASSWORD=\*{14}\n$/);
 });
 
-test("text that has expired does not come back with the next connection", async () => {
+it("text that has expired does not come back with the next connection", async () => {
   const log = fakeLog(well);
   await using tap = pollingTap(log, { ...options, textTtl: 3_600 });
   const write = (ms: number, connection: string, app: string, text: string) => {
@@ -148,7 +148,7 @@ test("text that has expired does not come back with the next connection", async 
   expect(lines).toEqual([`${now} MESSAGE=new`]);
 });
 
-test("output of a job that runs on is not recorded anew when the log has dropped what was recorded of it", async () => {
+it("output of a job that runs on is not recorded anew when the log has dropped what was recorded of it", async () => {
   const made = fakeLog(well);
   let hasExpired = false;
   async function* history(...args: Parameters<FakeLog["reader"]["history"]>) {
@@ -182,7 +182,7 @@ test("output of a job that runs on is not recorded anew when the log has dropped
   expect(written).toEqual(Array.from({ length: 12 }, (_, index) => index));
 });
 
-test("a version of megabytes is cut to what the log takes", async () => {
+it("a version of megabytes is cut to what the log takes", async () => {
   const log = fakeLog(well);
   await using tap = pollingTap(log, options);
   await tap.push(0, "C1", { $case: "dialled", value: { address: "h1:15441", channels: ["pods"] } });
@@ -191,7 +191,7 @@ test("a version of megabytes is cut to what the log takes", async () => {
   for (const { written } of log.stored) expect(written.event.byteLength).toBeLessThan(20_000);
 });
 
-test("a data directory that comes back is the same session, however long ago that began", async () => {
+it("a data directory that comes back is the same session, however long ago that began", async () => {
   const made = fakeLog(well);
   // Only the newest session counts as recent.
   const firstSince = async () => made.recorded().findLast(({ event }) => event.kind === "session.started")?.offset;

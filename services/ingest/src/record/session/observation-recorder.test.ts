@@ -1,6 +1,6 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { SourceName } from "@tapedeck/shared/source";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { type ObservationOutcome, type Observing, yieldPoint } from "../../normalize/inventory/observing.ts";
 import type { Normalizer } from "../../normalize/normalizer.ts";
 import { type FakeLog, fakeLog } from "../testing/fake-log.ts";
@@ -99,7 +99,7 @@ const reported = (log: FakeLog) =>
     .map(({ channel, ordinal, kind, subject }) => `${channel} ${ordinal} ${kind} ${subject}`.trim());
 const sessions = (log: FakeLog) => new Set(events(log).flatMap(({ session }) => (session === "" ? [] : [session])));
 
-test("a session is what the upstream calls itself, and its first observations describe it", async () => {
+it("a session is what the upstream calls itself, and its first observations describe it", async () => {
   const log = fakeLog(well);
   await using tap = pollingTap(log, { source, normalizer });
   await tap.dial(0, "C1", "/var/lib/rkt");
@@ -126,7 +126,7 @@ test("a session is what the upstream calls itself, and its first observations de
   expect(events(log)[5]?.original?.bytes.toString()).toBe("******");
 });
 
-test("another connection to the same goes on with it; to another it is another session, and back again the first", async () => {
+it("another connection to the same goes on with it; to another it is another session, and back again the first", async () => {
   const log = fakeLog(well);
   await using tap = pollingTap(log, { source, normalizer });
   await tap.dial(0, "C1", "/one");
@@ -156,7 +156,7 @@ test("another connection to the same goes on with it; to another it is another s
   expect(gaps.map(({ subject }) => subject)).toEqual(["pods", "pods"]);
 });
 
-test("a recorder that starts again remembers from the log, whatever the tap pushes again", async () => {
+it("a recorder that starts again remembers from the log, whatever the tap pushes again", async () => {
   const observations = ["a", "a b", "b", "b c", "b c d", "d"];
   const play = async (crashes: (tap: PollingTap, index: number) => Promise<void>) => {
     const log = fakeLog(well);
@@ -181,7 +181,7 @@ test("a recorder that starts again remembers from the log, whatever the tap push
   }
 });
 
-test("a description that a crash cut off does not count", async () => {
+it("a description that a crash cut off does not count", async () => {
   const log = fakeLog(well);
   {
     await using tap = pollingTap(log, { source, normalizer });
@@ -204,14 +204,14 @@ test("a description that a crash cut off does not count", async () => {
   expect(reported(cut).filter((line) => line.includes("collected"))).toEqual(["pods 9 pod.collected d"]);
 });
 
-test("an observation that comes before its connection said whose it is, is refused", async () => {
+it("an observation that comes before its connection said whose it is, is refused", async () => {
   const log = fakeLog(well);
   await using tap = pollingTap(log, { source, normalizer });
   await tap.push(0, "C1", { $case: "dialled", value: { address: "h1:15441", channels: ["pods"] } });
   await expect(tap.observation(1, "C1", "pods", "a")).rejects.toThrow("an observation of pods came before identified");
 });
 
-test("an observation that is long to read lets others have their turn", async () => {
+it("an observation that is long to read lets others have their turn", async () => {
   const long: Observing = {
     channels: ["pods"],
     mask: (_, bytes) => ({ bytes, redacted: 0 }),
@@ -248,7 +248,7 @@ function hold(): void {
   for (const until = performance.now() + 8; performance.now() < until; );
 }
 
-test("others have their turn at the pauses of an observation, and while recorded events are read back", async () => {
+it("others have their turn at the pauses of an observation, and while recorded events are read back", async () => {
   let turns = 0;
   const turning = setInterval(() => turns++, 0);
   const seenBetween: number[] = [];

@@ -2,7 +2,7 @@ import { Heard } from "@tapedeck/proto/tapedeck/v1/heard";
 import { Observation } from "@tapedeck/proto/tapedeck/v1/observation";
 import { sourceName } from "@tapedeck/shared/source";
 import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { LastSeenPublisher } from "./publish-last-seen.ts";
 
 const source = sourceName({ workspace: "default", developer: "alice", project: "host", upstream: "rkt" });
@@ -27,7 +27,7 @@ function stage() {
 const late: Observation["result"] = { $case: "late", value: { kind: "" } };
 const same: Observation["result"] = { $case: "same", value: true };
 
-test("a list that is late is reported at once, and one that comes ends that", () => {
+it("a list that is late is reported at once, and one that comes ends that", () => {
   const { reports, took } = stage();
   took("pods", same, 1_000);
   took("pods", late, 3_000);
@@ -37,7 +37,7 @@ test("a list that is late is reported at once, and one that comes ends that", ()
   expect(reports.at(-1)).toMatchObject({ pods: { heard_at: at(9_000), late: false } });
 });
 
-test("a list that is late before it was heard at all is reported without a time", () => {
+it("a list that is late before it was heard at all is reported without a time", () => {
   const { reports, took } = stage();
   took("pods", late, 3_000);
   expect(reports).toEqual([
@@ -45,7 +45,7 @@ test("a list that is late before it was heard at all is reported without a time"
   ]);
 });
 
-test("an answer about one pod is no list", () => {
+it("an answer about one pod is no list", () => {
   const { reports, took } = stage();
   took("pods", { $case: "one", value: { id: "p", bytes: Buffer.alloc(0), code: 0, message: "" } }, 1_000);
   expect(reports).toEqual([]);
@@ -53,7 +53,7 @@ test("an answer about one pod is no list", () => {
 
 const hour = 3_600_000;
 
-test.each([
+it.each([
   ["behind", -hour],
   ["right", 0],
   ["ahead", hour],
@@ -70,13 +70,13 @@ test.each([
   expect(ageMs("images")).toBeLessThan(hour / 2);
 });
 
-test("a list of a tap that does not say when it sends counts from its arrival", () => {
+it("a list of a tap that does not say when it sends counts from its arrival", () => {
   const { reports, took } = stage();
   took("pods", same, Date.now() - hour);
   expect(Number(reports.at(-1)?.pods?.age_ms)).toBeLessThan(hour / 2);
 });
 
-test("a list that is not polled any more after another connection is not reported", () => {
+it("a list that is not polled any more after another connection is not reported", () => {
   const { publisher, reports, took } = stage();
   took("pods", same, 1_000);
   took("images", same, 1_000);

@@ -4,7 +4,7 @@ import { observedSubject } from "@tapedeck/shared/log/subjects";
 import { sourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
 import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { fakeLog } from "../testing/fake-log.ts";
 import { plainNormalizer } from "../testing/plain-normalizer.ts";
 import { observedPublisher } from "./publish-observed.ts";
@@ -55,7 +55,7 @@ async function stage(gate: () => Promise<void> = async () => {}) {
   };
 }
 
-test("reports every answer, also what is not recorded, with what came before it", async () => {
+it("reports every answer, also what is not recorded, with what came before it", async () => {
   await using on = await stage();
   await on.push(0, dialled);
   await on.push(10, frame("a", "1 one"));
@@ -74,7 +74,7 @@ test("reports every answer, also what is not recorded, with what came before it"
   expect(kinds.filter((kind) => kind === "session.described")).toHaveLength(1);
 });
 
-test("reports it when all before it is in the log, and keeps nothing waiting for that", async () => {
+it("reports it when all before it is in the log, and keeps nothing waiting for that", async () => {
   const blocked = Promise.withResolvers<void>();
   await using on = await stage(() => blocked.promise);
   await on.push(0, dialled);
@@ -90,7 +90,7 @@ test("reports it when all before it is in the log, and keeps nothing waiting for
   expect(inLog).toBeGreaterThan(before);
 });
 
-test("reports nothing of an answer that overtook frames which are held back", async () => {
+it("reports nothing of an answer that overtook frames which are held back", async () => {
   await using on = await stage();
   await on.push(0, dialled);
   await on.push(10, frame("a", "1 one"));
@@ -103,7 +103,7 @@ test("reports nothing of an answer that overtook frames which are held back", as
   expect(on.reported[0]?.observed.state.toString()).toBe("names=y");
 });
 
-test("publishes on the source's subject, and never throws", () => {
+it("publishes on the source's subject, and never throws", () => {
   const observed = { source, session: "S", channel: "v1", state: Buffer.from("x"), ordinals: { v1: 3n } };
   const published: [string, Observed][] = [];
   const publish = (subject: string, bytes: Uint8Array) => void published.push([subject, Observed.decode(bytes)]);

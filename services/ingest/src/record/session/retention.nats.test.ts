@@ -9,7 +9,7 @@ import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
 import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import { connect, type NatsConnection } from "nats";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { checkLog } from "../../damage/log-check.ts";
 import type { Fact } from "../../normalize/fact.ts";
 import type { Normalizer } from "../../normalize/normalizer.ts";
@@ -130,7 +130,7 @@ const kindsOf = (events: readonly Event[]) =>
   events.filter(({ channel }) => channel === "tapedeck").map(({ kind }) => kind);
 const cursorOf = async (source: SourceName) => (await log.writer.lastOf(source))?.mark.cursor;
 
-test("text goes, all else stays, and the source's cursor does not go with the text", async () => {
+it("text goes, all else stays, and the source's cursor does not go with the text", async () => {
   await using one = await harness("running", 1);
   const recording = await one.open();
   await one.dial("C1");
@@ -151,7 +151,7 @@ test("text goes, all else stays, and the source's cursor does not go with the te
   expect(await cursorOf(one.source)).toMatchObject({ ordinals: { a: 2, lines: 2 } });
 });
 
-test("text that is last again and again needs one checkpoint for each silence", async () => {
+it("text that is last again and again needs one checkpoint for each silence", async () => {
   await using one = await harness("often", 2);
   const recording = await one.open();
   await one.dial("C1");
@@ -165,7 +165,7 @@ test("text that is last again and again needs one checkpoint for each silence", 
   expect(kindsOf(await one.events()).filter((kind) => kind === "source.checkpoint")).toHaveLength(1);
 });
 
-test("no ordinal is used twice, however often recorders died and all their last text expired", async () => {
+it("no ordinal is used twice, however often recorders died and all their last text expired", async () => {
   await using one = await harness("dead", 3);
   await using other = await harness("other", undefined);
   await other.open();
@@ -205,7 +205,7 @@ test("no ordinal is used twice, however often recorders died and all their last 
   expect((await other.texts()).length).toBe(5 * rounds);
 });
 
-test("a reconnect that repeats expired text does not bring it back", async () => {
+it("a reconnect that repeats expired text does not bring it back", async () => {
   await using one = await harness("repeat", 1);
   await one.open();
   const said = [`${one.at(0)} fact`, `${one.at(1)} text`, `${one.at(2)} fact two`];
@@ -232,7 +232,7 @@ test("a reconnect that repeats expired text does not bring it back", async () =>
   expect(await one.texts()).toEqual([said[0], said[2], news[1]]);
 });
 
-test("an earlier session that goes on numbers on behind its expired text", async () => {
+it("an earlier session that goes on numbers on behind its expired text", async () => {
   await using one = await harness("earlier", 1);
   await one.open();
   const first = `${one.at(0)} fact`;
@@ -257,7 +257,7 @@ test("an earlier session that goes on numbers on behind its expired text", async
   expect(ordinals.at(-1)).toBeGreaterThan(5);
 });
 
-test("a limit that comes or goes later is said before it counts", async () => {
+it("a limit that comes or goes later is said before it counts", async () => {
   await using one = await harness("later", undefined);
   await one.open();
   await one.dial("C1");
@@ -280,7 +280,7 @@ test("a limit that comes or goes later is said before it counts", async () => {
   expect(kindsOf(await one.events()).filter((kind) => kind === "source.checkpoint")).toHaveLength(2);
 });
 
-test("nothing of all this seems lost, nor an earlier session that goes on when text stays again", async () => {
+it("nothing of all this seems lost, nor an earlier session that goes on when text stays again", async () => {
   await using one = await harness("stays-again", undefined);
   await one.open();
   const first = `${one.at(0)} fact`;
@@ -317,7 +317,7 @@ test("nothing of all this seems lost, nor an earlier session that goes on when t
   expect(checked?.holes).toEqual([]);
 });
 
-test("the log never uses a sequence twice, also when it is killed while its last messages expire", async () => {
+it("the log never uses a sequence twice, also when it is killed while its last messages expire", async () => {
   await using own = await startTestNats({ syncAlways: true });
   const client = await connect({ servers: own.url, maxReconnectAttempts: -1, reconnectTimeWait: 20 });
   await using ownLog = await openLog(client, { syncKnown: true });

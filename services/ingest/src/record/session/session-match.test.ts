@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { matchSession, type ReceivedChannel } from "./session-match.ts";
 
 const said = (shas: string, complete = true): ReceivedChannel => ({
@@ -12,7 +12,7 @@ const known = (fingerprints: Record<string, string>, open = true) => ({
 });
 const received = (channels: Record<string, ReceivedChannel>) => new Map(Object.entries(channels));
 
-test.each([
+it.each([
   ["the first contact is a new session", undefined, { v1: said("abc") }, "new"],
   ["a repeat that begins alike is the same session", known({ v1: "a" }), { v1: said("abc") }, "same"],
   ["the known message may stand anywhere in the repeat", known({ v1: "b" }), { v1: said("abc") }, "same"],

@@ -3,7 +3,7 @@ import { sourceName } from "@tapedeck/shared/source";
 import { searched } from "@tapedeck/shared/testing/searches";
 import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { LostRaceError } from "../journal/settle.ts";
 import { type FakeLog, type Fate, fakeLog } from "../testing/fake-log.ts";
 import { plainNormalizer } from "../testing/plain-normalizer.ts";
@@ -277,7 +277,7 @@ function expectNumbersWithoutHoles(log: FakeLog): void {
 const runs = searched({ short: 25, long: 1_000 });
 const spoke = ({ a, b }: Process) => a.length + b.length > 0;
 
-test("whatever is lost and killed, the log has what each process said, once and in order", async () => {
+it("whatever is lost and killed, the log has what each process said, once and in order", async () => {
   await fc.assert(
     fc.asyncProperty(steps, fates, async (steps, fates) => {
       const { log, processes, labels, step, finish } = world(fates, false);
@@ -291,7 +291,7 @@ test("whatever is lost and killed, the log has what each process said, once and 
   );
 });
 
-test("also when replays come in another order each time", async () => {
+it("also when replays come in another order each time", async () => {
   const sorted = (process: Process): Process => ({ a: process.a.toSorted(), b: process.b.toSorted() });
   await fc.assert(
     fc.asyncProperty(steps, fates, async (steps, fates) => {

@@ -5,7 +5,7 @@ import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { sourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
 import { msOfTimestamp, timestampOfMs } from "@tapedeck/shared/time/timestamp";
-import { describe, expect, test } from "vitest";
+import { describe, expect, it } from "vitest";
 import { type FakeLog, fakeLog } from "../testing/fake-log.ts";
 import { plainNormalizer } from "../testing/plain-normalizer.ts";
 import { openSessionRecorder, type SessionRecorder } from "./session-recorder.ts";
@@ -110,7 +110,7 @@ const kinds = (log: FakeLog) =>
 const sessions = (log: FakeLog) => new Set(events(log).flatMap(({ session }) => (session === "" ? [] : [session])));
 
 describe("a first connection", () => {
-  test("gives its session, fingerprints and frames with ordinals of their own", async () => {
+  it("gives its session, fingerprints and frames with ordinals of their own", async () => {
     const log = fakeLog(well);
     await using tap = testTap(log);
     await tap.push(0, "C1", dialled);
@@ -155,7 +155,7 @@ describe("a first connection", () => {
     });
   });
 
-  test("nothing is committed before the log has it", async () => {
+  it("nothing is committed before the log has it", async () => {
     const log = fakeLog(well);
     await using tap = testTap(log);
     await tap.push(0, "C1", dialled);
@@ -166,7 +166,7 @@ describe("a first connection", () => {
     await tap.settled();
   });
 
-  test("a frame in pieces is one frame, and a frame too large is recorded without its bytes", async () => {
+  it("a frame in pieces is one frame, and a frame too large is recorded without its bytes", async () => {
     const log = fakeLog(well);
     await using tap = testTap(log);
     await tap.push(0, "C1", dialled);
@@ -182,7 +182,7 @@ describe("a first connection", () => {
     });
   });
 
-  test("repeated frames that come out of order are sorted, later ones are not", async () => {
+  it("repeated frames that come out of order are sorted, later ones are not", async () => {
     const log = fakeLog(well);
     await using tap = testTap(log);
     await tap.push(0, "C1", dialled);
@@ -193,7 +193,7 @@ describe("a first connection", () => {
     expect(texts(log, "a")).toEqual(["1 a", "2 b", "3 c", "9 z", "8 y"]);
   });
 
-  test("without a frame there is no session", async () => {
+  it("without a frame there is no session", async () => {
     const log = fakeLog(well);
     await using tap = testTap(log);
     await tap.push(0, "C1", dialled);
@@ -218,7 +218,7 @@ describe("a connection to the same process", () => {
     await tap.push(600, "C1", closed());
   };
 
-  test("goes on with the session and adds only what is new, however the repeat is shuffled", async () => {
+  it("goes on with the session and adds only what is new, however the repeat is shuffled", async () => {
     const log = fakeLog(well);
     await using tap = testTap(log);
     await first(tap);
@@ -239,7 +239,7 @@ describe("a connection to the same process", () => {
     expect(kinds(log).slice(-3)).toEqual(["upstream.lost", "upstream.connected", "upstream.restored"]);
   });
 
-  test("also when the session was thought to have ended", async () => {
+  it("also when the session was thought to have ended", async () => {
     const log = fakeLog(well);
     await using tap = testTap(log);
     await first(tap);
@@ -252,7 +252,7 @@ describe("a connection to the same process", () => {
     expect(kinds(log).slice(-4)).toEqual(["session.ended", "upstream.connected", "upstream.restored", "upstream.lost"]);
   });
 
-  test("keeps the session's own setting for secrets", async () => {
+  it("keeps the session's own setting for secrets", async () => {
     const log = fakeLog(well);
     {
       await using tap = testTap(log);
@@ -270,7 +270,7 @@ describe("a connection to the same process", () => {
     expect(texts(log, "a")).toEqual(["1 ******", "2 ******"]);
   });
 
-  test("masks the rest of a session that began without masking where an operator forbids that", async () => {
+  it("masks the rest of a session that began without masking where an operator forbids that", async () => {
     const log = fakeLog(well);
     {
       await using tap = testTap(log, { redact: "off" });
@@ -288,7 +288,7 @@ describe("a connection to the same process", () => {
     expect(texts(log, "a")).toEqual(["1 SECRET", "2 ******"]);
   });
 
-  test("says what may be lost of a channel that repeats only a part", async () => {
+  it("says what may be lost of a channel that repeats only a part", async () => {
     const log = fakeLog(well);
     await using tap = testTap(log);
     await tap.push(0, "C1", dialled);
@@ -314,7 +314,7 @@ describe("a connection to the same process", () => {
     ).toEqual(["part"]);
   });
 
-  test("says so too when its first lines, or all lines since, came while nobody listened", async () => {
+  it("says so too when its first lines, or all lines since, came while nobody listened", async () => {
     const log = fakeLog(well);
     await using tap = testTap(log);
     const connect = async (ms: number, connection: string, ...lines: string[]) => {
@@ -336,7 +336,7 @@ describe("a connection to the same process", () => {
   });
 });
 
-test("another process on the same port is another session, and ordinals begin again", async () => {
+it("another process on the same port is another session, and ordinals begin again", async () => {
   const log = fakeLog(well);
   await using tap = testTap(log);
   await tap.push(0, "C1", dialled);
@@ -358,7 +358,7 @@ test("another process on the same port is another session, and ordinals begin ag
   expect(sessions(log).size).toBe(2);
 });
 
-test("an earlier session goes on when its process is met again", async () => {
+it("an earlier session goes on when its process is met again", async () => {
   const log = fakeLog(well);
   await using tap = testTap(log);
   await tap.push(0, "C1", dialled);
@@ -385,7 +385,7 @@ test("an earlier session goes on when its process is met again", async () => {
   expect(kinds(log).slice(-3)).toEqual(["upstream.connected", "session.ended", "upstream.restored"]);
 });
 
-test("the end of a process ends its session", async () => {
+it("the end of a process ends its session", async () => {
   const log = fakeLog(well);
   await using tap = testTap(log);
   await tap.push(0, "C1", dialled);
@@ -396,7 +396,7 @@ test("the end of a process ends its session", async () => {
   expect(events(log).at(-1)?.detail).toMatchObject({ value: { reason: "process ended with exit code 2" } });
 });
 
-test.each([
+it.each([
   [{ ended_at: timestampOfMs(650), exit_code: 4 }, "ended with exit code 4"],
   [{ ended_at: timestampOfMs(650), signal: "SIGKILL" }, "was ended by SIGKILL"],
   [{}, "was still running"],
@@ -414,7 +414,7 @@ test.each([
   });
 });
 
-test("a command of whose upstream nothing was seen has a session of its own, without the secrets of its line", async () => {
+it("a command of whose upstream nothing was seen has a session of its own, without the secrets of its line", async () => {
   const log = fakeLog(well);
   await using tap = testTap(log);
   const token = `ghp_${"a1B2c3D4".repeat(5).slice(0, 36)}`;
@@ -450,7 +450,7 @@ test("a command of whose upstream nothing was seen has a session of its own, wit
   expect(kinds(log).filter((kind) => kind === "session.started")).toHaveLength(1);
 });
 
-test("a process that is over before its session is decided began with its first frame, and the tap learns of it", async () => {
+it("a process that is over before its session is decided began with its first frame, and the tap learns of it", async () => {
   const log = fakeLog(well);
   await using tap = testTap(log);
   await tap.push(1_000, "C1", dialled);
@@ -466,7 +466,7 @@ test("a process that is over before its session is decided began with its first 
   expect(tap.reported).toEqual([begin?.session]);
 });
 
-test("a state is recorded when it differs from the last one", async () => {
+it("a state is recorded when it differs from the last one", async () => {
   const log = fakeLog(well);
   await using tap = testTap(log);
   await tap.push(0, "C1", dialled);
@@ -486,7 +486,7 @@ test("a state is recorded when it differs from the last one", async () => {
   expect(kinds(log).filter((kind) => kind === "session.described")).toHaveLength(4);
 });
 
-test("a Handle call's event is marked when it comes back, also after a crash in between", async () => {
+it("a Handle call's event is marked when it comes back, also after a crash in between", async () => {
   const log = fakeLog(well);
   await using tap = testTap(log);
   await tap.push(0, "C1", dialled);
@@ -523,7 +523,7 @@ describe("labels that change", () => {
   const labels = (log: FakeLog) =>
     events(log).filter(({ kind, detail }) => kind === "session.labelled" && detail?.$case === "session_detail");
 
-  test("are recorded with the time of the loop that has them, or with that of the item", async () => {
+  it("are recorded with the time of the loop that has them, or with that of the item", async () => {
     const log = fakeLog(well);
     await using tap = testTap(log);
     await tap.push(0, "C1", dialled);
@@ -547,7 +547,7 @@ describe("labels that change", () => {
     ]);
   });
 
-  test("wait until the session is known, and are nothing without one", async () => {
+  it("wait until the session is known, and are nothing without one", async () => {
     const log = fakeLog(well);
     await using tap = testTap(log);
     await tap.push(0, "C1", dialled);
@@ -566,7 +566,7 @@ describe("labels that change", () => {
   });
 });
 
-test("an item of a kind that is not known is nothing, and what follows is recorded", async () => {
+it("an item of a kind that is not known is nothing, and what follows is recorded", async () => {
   const log = fakeLog(well);
   await using tap = testTap(log);
   await tap.push(0, "C1", dialled);
@@ -578,7 +578,7 @@ test("an item of a kind that is not known is nothing, and what follows is record
   expect(texts(log, "a")).toEqual(["1 one", "2 two"]);
 });
 
-test("whatever is pushed again after a crash adds nothing", async () => {
+it("whatever is pushed again after a crash adds nothing", async () => {
   const log = fakeLog(well);
   await using tap = testTap(log);
   const script: [number, string, What][] = [
@@ -619,7 +619,7 @@ test("whatever is pushed again after a crash adds nothing", async () => {
   );
 });
 
-test("a crash between any two messages leaves nothing out and repeats nothing", async () => {
+it("a crash between any two messages leaves nothing out and repeats nothing", async () => {
   const ending: What = {
     $case: "channel_ended",
     value: { channel: "b", code: 13, message: "invalid UTF-8", final: true },
@@ -685,7 +685,7 @@ describe("a channel whose stream broke", () => {
         : [],
     );
 
-  test("has an open gap until all that it said has come, and what the upstream says of its state is adopted", async () => {
+  it("has an open gap until all that it said has come, and what the upstream says of its state is adopted", async () => {
     const log = fakeLog(well);
     await using tap = testTap(log);
     await begin(tap);
@@ -714,7 +714,7 @@ describe("a channel whose stream broke", () => {
     expect(adopted(log).at(-1)).toEqual(["b", "after", false]);
   });
 
-  test("keeps its gap over a reconnect and a crash, and is filled once", async () => {
+  it("keeps its gap over a reconnect and a crash, and is filled once", async () => {
     const log = fakeLog(well);
     await using tap = testTap(log);
     await begin(tap);
@@ -739,7 +739,7 @@ describe("a channel whose stream broke", () => {
     }
   });
 
-  test("lacks nothing that the upstream does not have, and for good what it does not repeat", async () => {
+  it("lacks nothing that the upstream does not have, and for good what it does not repeat", async () => {
     const log = fakeLog(well);
     await using tap = testTap(log);
     await begin(tap);
@@ -773,7 +773,7 @@ describe("an answer that events do not show", () => {
     return tap.recording();
   };
 
-  test("is adopted once at a place", async () => {
+  it("is adopted once at a place", async () => {
     const log = fakeLog(well);
     await using tap = testTap(log);
     const recording = await begun(tap);
@@ -789,7 +789,7 @@ describe("an answer that events do not show", () => {
     expect(adopted(log)).toHaveLength(4);
   });
 
-  test("is of no use when something has come since, or it is of another session", async () => {
+  it("is of no use when something has come since, or it is of another session", async () => {
     const log = fakeLog(well);
     await using tap = testTap(log);
     const recording = await begun(tap);
@@ -813,7 +813,7 @@ describe("an end that nobody was there to see", () => {
   const unseen: What = { $case: "closed", value: { reason: "nobody was there", process_ended: true, unseen: true } };
   const ends = (log: FakeLog) => events(log).filter(({ kind }) => kind === "session.ended");
 
-  test("ends the session with a gap, at some time after its last event, once, however often it is reported", async () => {
+  it("ends the session with a gap, at some time after its last event, once, however often it is reported", async () => {
     const log = fakeLog(well);
     await using tap = testTap(log);
     await tap.push(0, "C1", dialled);
@@ -838,7 +838,7 @@ describe("an end that nobody was there to see", () => {
     expect(detail).toMatchObject({ value: { reason: "process ended while no tap was recording" } });
   });
 
-  test("comes after what was still to be pushed of the connection", async () => {
+  it("comes after what was still to be pushed of the connection", async () => {
     const log = fakeLog(well);
     {
       await using tap = testTap(log);
@@ -856,7 +856,7 @@ describe("an end that nobody was there to see", () => {
     expect(sessions(log).size).toBe(1);
   });
 
-  test("is that of the session before when the last connection had sent nothing yet", async () => {
+  it("is that of the session before when the last connection had sent nothing yet", async () => {
     const log = fakeLog(well);
     await using tap = testTap(log);
     await tap.push(0, "C1", dialled);
@@ -868,7 +868,7 @@ describe("an end that nobody was there to see", () => {
     expect(ends(log).map(({ session }) => session)).toEqual([...sessions(log)]);
   });
 
-  test("adds nothing to a source that somebody else has recorded since, or nobody ever", async () => {
+  it("adds nothing to a source that somebody else has recorded since, or nobody ever", async () => {
     const log = fakeLog(well);
     await using tap = testTap(log);
     await tap.push(0, "C1", unseen);
@@ -901,7 +901,7 @@ describe("a tap that had to wait while another one recorded its source", () => {
     await other.settled();
   };
 
-  test("goes on with its connection, and adds what the other one did not hear of the same process", async () => {
+  it("goes on with its connection, and adds what the other one did not hear of the same process", async () => {
     const log = fakeLog(well);
     await using tap = testTap(log);
     await tap.push(0, "C1", dialled);
@@ -920,7 +920,7 @@ describe("a tap that had to wait while another one recorded its source", () => {
     expect(kinds(log).slice(-3)).toEqual(["upstream.restored", "upstream.lost", "session.ended"]);
   });
 
-  test("goes on with its session also when the other one has begun one of its own", async () => {
+  it("goes on with its session also when the other one has begun one of its own", async () => {
     const log = fakeLog(well);
     await using tap = testTap(log);
     await tap.push(0, "C1", dialled);
@@ -948,7 +948,7 @@ describe("a tap that had to wait while another one recorded its source", () => {
   });
 });
 
-test("a connection that never shows its session, at a moment that never passes, is a new one after so many frames", async () => {
+it("a connection that never shows its session, at a moment that never passes, is a new one after so many frames", async () => {
   const log = fakeLog(well);
   await using tap = testTap(log);
   await tap.push(0, "C1", dialled);
@@ -965,7 +965,7 @@ test("a connection that never shows its session, at a moment that never passes, 
   expect(sessions(log).size).toBe(2);
 });
 
-test("a large piece of a repeat leaves the event loop to others", async () => {
+it("a large piece of a repeat leaves the event loop to others", async () => {
   const log = fakeLog(well);
   let turns = 0;
   const seen = new Set<number>();
@@ -994,7 +994,7 @@ describe("frames that the file has and the streams did not give", () => {
   };
   const fromFile: What = { $case: "dialled", value: { address: "file:events", channels: ["a", "b"] } };
 
-  test("fills a channel whose stream broke, and says so once, and of no other", async () => {
+  it("fills a channel whose stream broke, and says so once, and of no other", async () => {
     const log = fakeLog(well);
     await using tap = testTap(log);
     await tap.push(0, "C1", dialled);
@@ -1017,7 +1017,7 @@ describe("frames that the file has and the streams did not give", () => {
     expect(texts(log, "b")).toEqual(["2 two", "3 three"]);
   });
 
-  test("is nothing twice where a tap was killed, whatever became of text that is not UTF-8", async () => {
+  it("is nothing twice where a tap was killed, whatever became of text that is not UTF-8", async () => {
     const log = fakeLog(well);
     {
       await using killed = testTap(log);
@@ -1040,7 +1040,7 @@ describe("frames that the file has and the streams did not give", () => {
     expect(kinds(log).slice(-3)).toEqual(["upstream.restored", "upstream.lost", "session.ended"]);
   });
 
-  test("begins when its first message was said", async () => {
+  it("begins when its first message was said", async () => {
     const log = fakeLog(well);
     await using tap = testTap(log);
     await tap.push(5, "F", fromFile);
@@ -1073,7 +1073,7 @@ describe("frames that an upgrade masks otherwise", () => {
     await tap.settled();
   }
 
-  test("are recorded once, in one session, when the upstream repeats all after ingest's restart", async () => {
+  it("are recorded once, in one session, when the upstream repeats all after ingest's restart", async () => {
     const log = fakeLog(well);
     {
       await using tap = testTap(log);
@@ -1089,7 +1089,7 @@ describe("frames that an upgrade masks otherwise", () => {
     expect(texts(log, "a")).toEqual([...before, "6 ***** six"]);
   });
 
-  test("are recorded once, too, where the same connection's frames are pushed again", async () => {
+  it("are recorded once, too, where the same connection's frames are pushed again", async () => {
     const log = fakeLog(well);
     {
       await using tap = testTap(log);
@@ -1102,7 +1102,7 @@ describe("frames that an upgrade masks otherwise", () => {
     expect(texts(log, "a")).toEqual([...before, "6 ***** six"]);
   });
 
-  test("are known by their masked bytes where the key was lost and the rules are the same", async () => {
+  it("are known by their masked bytes where the key was lost and the rules are the same", async () => {
     const log = fakeLog(well);
     {
       await using tap = testTap(log);
@@ -1114,7 +1114,7 @@ describe("frames that an upgrade masks otherwise", () => {
     expect(texts(log, "a")).toHaveLength(said.length);
   });
 
-  test("carry a hash that can't be made of a guess without the key, and others carry none", async () => {
+  it("carry a hash that can't be made of a guess without the key, and others carry none", async () => {
     const log = fakeLog(well);
     await using tap = testTap(log);
     await connected(tap, 0, "C1", ["1 SECRET", "2 plain"]);

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { type LoopSpan, phases, waitsOf } from "./timeline.ts";
 
 const ms = 1_000_000;
@@ -10,7 +10,7 @@ const span = (phase: LoopSpan["phase"], subject: string, from: number, to: numbe
   to: to * ms,
 });
 
-test("a loop waits for its phases in turn, and what is between them is other", () => {
+it("a loop waits for its phases in turn, and what is between them is other", () => {
   const waits = waitsOf(100 * ms, [
     span("build", "web", 2, 40),
     span("render", "", 40, 45),
@@ -26,7 +26,7 @@ test("a loop waits for its phases in turn, and what is between them is other", (
   ]);
 });
 
-test("a check comes before the deploy around it", () => {
+it("a check comes before the deploy around it", () => {
   const waits = waitsOf(100 * ms, [span("deploy", "", 0, 100), span("check", "", 30, 99)]);
   expect(waits.map(({ phase, from_ms, to_ms }) => [phase, from_ms, to_ms])).toEqual([
     ["deploy", 0, 30],
@@ -35,7 +35,7 @@ test("a check comes before the deploy around it", () => {
   ]);
 });
 
-test("builds at the same time: the path that leads to the last one's end", () => {
+it("builds at the same time: the path that leads to the last one's end", () => {
   // web waits for base; api ends before web does, and nothing waits for it.
   const waits = waitsOf(60 * ms, [
     span("build", "base", 0, 30),
@@ -48,7 +48,7 @@ test("builds at the same time: the path that leads to the last one's end", () =>
   ]);
 });
 
-test("whatever ran, the waits follow each other from the loop's start to its end", () => {
+it("whatever ran, the waits follow each other from the loop's start to its end", () => {
   const anySpan = fc.record({
     phase: fc.constantFrom(...phases),
     subject: fc.constantFrom("a", "b", "c"),

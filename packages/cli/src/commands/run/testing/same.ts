@@ -8,7 +8,7 @@ import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { ownPort } from "@tapedeck/shared/testing/own-port";
 import { until } from "@tapedeck/shared/testing/until";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { collect, type RunningCli } from "../../../testing/cli.ts";
 import { startRecorder, type TestRecorder } from "../../../testing/recorder.ts";
 import { installSkaffold, recordingFolder } from "../../../testing/skaffold-program.ts";
@@ -109,7 +109,7 @@ async function seen(
 
 /** Tests that a user can see no difference, and that everything is recorded. */
 export function testSame(harnesses: Harnesses, cases: readonly Case[]): void {
-  test.each(cases)("is the same with and without recording: $title", async ({ env, recorded, ...reported }) => {
+  it.each(cases)("is the same with and without recording: $title", async ({ env, recorded, ...reported }) => {
     // Without a port nothing is written to a file, whoever asks for it.
     const port = String(await ownPort());
     const command = reported.command.map((arg) => arg.replace("PORT", port));
