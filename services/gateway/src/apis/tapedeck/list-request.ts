@@ -78,7 +78,6 @@ export function operationKind(kind: string, field: string): string {
  * @throws TapedeckError invalid_argument for a runner or loop that is not of one session
  */
 export function listRequest(list: ListName, context: ListContext, parameters: ListParameters): ListRequest {
-  const { workspace } = context;
   const has = (field: FilterField) => (listFields[list] as readonly FilterField[]).includes(field);
   const {
     filter,
@@ -86,15 +85,17 @@ export function listRequest(list: ListName, context: ListContext, parameters: Li
     labels = {},
     from,
     to,
+    runner,
+    loop,
     perSource = 0,
     limit = 0,
     page = "",
     at = context.at ?? "",
   } = parameters;
   const { sources, sessions } = placed(filter, context);
-  const ofLoop = numbersOf(parameters, sessions);
+  checkNumbers(parameters, sessions);
   return {
-    workspace,
+    workspace: context.workspace,
     developers: [...(filter.developers ?? [])],
     projects: [...(filter.projects ?? [])],
     upstreams: [...(filter.upstreams ?? [])],
@@ -111,20 +112,17 @@ export function listRequest(list: ListName, context: ListContext, parameters: Li
     page,
     at,
     min_position: context.minPosition ?? "",
-    ...ofLoop,
+    runner,
+    loop,
   };
 }
 
 /** Each session numbers its runners, and each runner its loops. */
-function numbersOf(
-  { runner, loop }: ListParameters,
-  sessions: readonly string[] = [],
-): Pick<ListRequest, "runner" | "loop"> {
+function checkNumbers({ runner, loop }: ListParameters, sessions: readonly string[] = []): void {
   if (loop !== undefined && runner === undefined)
     throw invalidArgument("a loop belongs to a runner: set the runner, too", "runner");
   if (runner !== undefined && sessions.length !== 1)
     throw invalidArgument("a runner belongs to a session: set exactly one session, too", "session");
-  return { ...(runner !== undefined && { runner }), ...(loop !== undefined && { loop }) };
 }
 
 /** A filter with the source and session of the call's context, unless the filter has its own. */
