@@ -1,5 +1,6 @@
 import { scenario } from "@tapedeck/query/testing/scenario";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { statsPaths } from "../stack/answer-schemas.ts";
 import { type RawClient, rawClient, reasonOf } from "../stack/raw-call.ts";
 import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
 
@@ -42,11 +43,7 @@ it.each(["runner=2147483648", "runner=4294967295", "runner=1&loop=2147483648", "
   },
 );
 
-const lists = [
-  "sessions",
-  "operations",
-  ...["builds", "loops", "failures", "green", "flakes", "commands"].map((kind) => `stats/${kind}`),
-];
+const lists = ["sessions", "operations", ...statsPaths.map((path) => path.replace("/api/v1/", ""))];
 
 describe.each([
   "9999-12-31T23:59:59-14:00",

@@ -11,7 +11,14 @@ import { offsetOf } from "@tapedeck/shared/log/offset";
 import { parsePosition } from "@tapedeck/shared/log/position";
 import { eventPosition } from "@tapedeck/shared/testing/positions";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { document, expectIs, type Parameter, type ParameterSchema, schemaOf } from "../stack/answer-schemas.ts";
+import {
+  document,
+  expectIs,
+  type Parameter,
+  type ParameterSchema,
+  schemaOf,
+  statsPaths,
+} from "../stack/answer-schemas.ts";
 import { type Stack, startStack } from "../stack/stack.ts";
 
 const recording = loadRecording(
@@ -127,17 +134,15 @@ describe("parameters match their description", () => {
 });
 
 describe("answers match the document", () => {
-  it.each([
+  it.each<[path: string, query: string]>([
     ["/api/v1/sources", ""],
     ["/api/v1/sessions", ""],
     ["/api/v1/operations", "limit=50"],
-    ["/api/v1/stats/builds", ""],
+    ...statsPaths.map((path): [string, string] => [path, ""]),
     ["/api/v1/stats/builds", "group=artifact,developer,project,source,hour,day,week,label.branch&zone=Europe/Berlin"],
     ["/api/v1/stats/loops", "group=developer,project,source,hour,day,week,time,loop,label.branch&zone=Europe/Berlin"],
     ["/api/v1/stats/failures", "group=phase,errorCode,error,artifact,developer,loop"],
-    ["/api/v1/stats/green", ""],
     ["/api/v1/stats/flakes", "group=artifact,developer,project,day"],
-    ["/api/v1/stats/commands", ""],
     ["/api/v1/compare", ""],
     ["/api/v1/compare", "left=alice/shop&right=alice/shop"],
     ["/api/v1/status", ""],

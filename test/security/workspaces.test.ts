@@ -7,6 +7,7 @@ import { connect } from "nats";
 import { ulid } from "ulid";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
+import { statsPaths } from "../stack/answer-schemas.ts";
 import { httpCall } from "../stack/http-call.ts";
 import { type RawClient, rawClient, reasonOf } from "../stack/raw-call.ts";
 import { bearing, startTokenStack, type TokenStack } from "../stack/token-stack.ts";
@@ -173,6 +174,11 @@ describe("HTTP", () => {
       );
       await Promise.all(answers);
     }
+  });
+
+  it.each(statsPaths)("%s counts nothing of another workspace", async (path) => {
+    expectNothing(path, (await http(`${path}?group=source`, hers)).body);
+    expect((await http(`${path}?group=source`, theirs)).body).toContain("acme/");
   });
 
   it("no combination of parameters and no header opens another workspace", async () => {

@@ -6,6 +6,8 @@ import { expect } from "vitest";
 /** The API's description as the gateway serves it. */
 export const document = JSON.parse(JSON.stringify(openApiDocument())) as ApiDocument;
 
+export const statsPaths = Object.keys(document.paths).filter((path) => path.startsWith("/api/v1/stats/"));
+
 export type ApiDocument = {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
   readonly components: { readonly schemas: Readonly<Record<string, object>> };

@@ -34,9 +34,16 @@ export function workspaceScenario(workspace: WorkspaceName) {
   const dev = shop.session(session);
   dev.started({ branch: mark });
   dev.configured();
+  const fail = () => {
+    dev.loopStarted();
+    dev.build(mark, "started");
+    dev.build(mark, "failed");
+    dev.loopEnded("failed");
+  };
+  fail();
   dev.loopStarted();
-  dev.build(mark, "started");
-  dev.build(mark, "failed");
+  dev.loopEnded("succeeded");
+  fail();
   dev.text(mark);
   logOf(shop, session, mark);
 
