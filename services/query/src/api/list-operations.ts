@@ -4,22 +4,34 @@ import { beyondAll, earlierOf, justBefore, logStart, type Offset } from "@tapede
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { sql } from "kysely";
 import type { Tx } from "../db/database.ts";
+import { readConsistently } from "../db/read.ts";
 import type { OperationRow } from "../db/schema.ts";
 import { key, text } from "../db/text.ts";
 import { timestampOf } from "../db/timestamp.ts";
 import { allOf, anyOf, between, ofSource, type SqlCondition } from "./conditions.ts";
 import type { ApiDeps } from "./deps.ts";
-import { answerPage, type PageBounds } from "./page.ts";
+import { cut, type PageBounds, pageOf } from "./page.ts";
+import { notProjected, reachAt, reachMinimum } from "./reach.ts";
 
 /** Newest first. With `at`: the operations that had begun by then; those that ended later are listed as running. */
 export async function listOperations(deps: ApiDeps, request: ListRequest): Promise<ListOperationsResponse> {
-  return answerPage(deps, request, {
-    read: (page, { tx, at }) => newestOperations(tx, request, page, at),
-    positionOf: (row) => row.start_position,
-    async items(rows, { tx, epoch, at, position }) {
-      const labels = await labelsOf(tx, rows, at ?? beyondAll);
-      return rows.map((row) => ({ ...operation(row, epoch, position), ...labelsAsOf(labels.get(row.id), epoch) }));
-    },
+  const page = pageOf(request);
+  await reachMinimum(deps, request.min_position);
+  const at = await reachAt(deps, request.at);
+  return readConsistently(deps.database(), async (tx, checkpoint) => {
+    if (checkpoint === undefined) throw notProjected();
+    const rows = await newestOperations(tx, request, page, at);
+    const { epoch } = checkpoint;
+    const listed = cut(rows, page, (row) => row.start_position);
+    const labels = await labelsOf(tx, listed.rows, at ?? beyondAll);
+    return {
+      items: listed.rows.map((row) => ({
+        ...operation(row, epoch, at ?? checkpoint.position),
+        ...labelsAsOf(labels.get(row.id), epoch),
+      })),
+      next_page: listed.next_page,
+      position: formatPosition({ epoch, offset: at ?? checkpoint.position }),
+    };
   });
 }
 

@@ -3,51 +3,57 @@ import type { ListRequest } from "@tapedeck/proto/tapedeck/v1/query";
 import type { Offset } from "@tapedeck/shared/log/offset";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { sql } from "kysely";
+import { readConsistently } from "../db/read.ts";
 import type { SessionRow } from "../db/schema.ts";
 import { plain } from "../db/text.ts";
 import { timestampOf } from "../db/timestamp.ts";
 import { allOf, anyOf, between, ofSource, type SqlCondition } from "./conditions.ts";
 import type { ApiDeps } from "./deps.ts";
 import { openGaps } from "./open-gaps.ts";
-import { answerPage } from "./page.ts";
+import { cut, pageOf } from "./page.ts";
+import { notProjected, reachAt, reachMinimum } from "./reach.ts";
 
 /** Newest first. */
 export async function listSessions(deps: ApiDeps, request: ListRequest): Promise<ListSessionsResponse> {
-  const filter = [
+  const page = pageOf(request);
+  const conditions = [
     ...ofSource(request),
     anyOf(sql`t.session`, request.sessions),
     ...between(sql`t.started_at`, request),
     Object.keys(request.labels).length === 0
       ? undefined
       : sql`t.labels @> ${JSON.stringify(plain(request.labels))}::jsonb`,
+    sql`t.start_position < ${page.before}`,
   ];
-  return answerPage(deps, request, {
-    async read({ before, limit }, { tx, at }) {
-      const conditions = [...filter, sql`t.start_position < ${before}`];
-      const rows = at === undefined ? now(conditions, limit) : then(conditions, limit, at);
-      return (await rows.execute(tx)).rows;
-    },
-    positionOf: (row) => row.start_position,
-    items: async (rows, { epoch }) => rows.map((row) => session(row, epoch)),
+  await reachMinimum(deps, request.min_position);
+  const at = await reachAt(deps, request.at);
+  return readConsistently(deps.database(), async (tx, checkpoint) => {
+    if (checkpoint === undefined) throw notProjected();
+    const { rows } = await (at === undefined ? now(conditions, page.limit) : then(conditions, page.limit, at)).execute(
+      tx,
+    );
+    const { epoch } = checkpoint;
+    const listed = cut(rows, page, (row) => row.start_position);
+    return {
+      items: listed.rows.map((row) => ({
+        session: row.session,
+        source: row.source,
+        labels: { ...row.labels },
+        started_at: timestampOf(row.started_at, row.started_ns),
+        ended_at: timestampOf(row.ended_at, row.ended_ns),
+        end_reason: row.end_reason,
+        start_position: formatPosition({ epoch, offset: row.start_position }),
+        end_position: formatPosition({ epoch, offset: row.end_position ?? row.last_position }),
+        upstream_version: row.upstream_version,
+        gaps: row.gaps,
+        ended: row.end_position !== null,
+        exit_code: row.exit_code ?? undefined,
+        command_line: row.command_line,
+      })),
+      next_page: listed.next_page,
+      position: formatPosition({ epoch, offset: at ?? checkpoint.position }),
+    };
   });
-}
-
-function session(row: SessionRow, epoch: string) {
-  return {
-    session: row.session,
-    source: row.source,
-    labels: { ...row.labels },
-    started_at: timestampOf(row.started_at, row.started_ns),
-    ended_at: timestampOf(row.ended_at, row.ended_ns),
-    end_reason: row.end_reason,
-    start_position: formatPosition({ epoch, offset: row.start_position }),
-    end_position: formatPosition({ epoch, offset: row.end_position ?? row.last_position }),
-    upstream_version: row.upstream_version,
-    gaps: row.gaps,
-    ended: row.end_position !== null,
-    exit_code: row.exit_code ?? undefined,
-    command_line: row.command_line,
-  };
 }
 
 function now(conditions: readonly (SqlCondition | undefined)[], limit: number) {

@@ -3,13 +3,15 @@ import type { ListRequest } from "@tapedeck/proto/tapedeck/v1/query";
 import type { Offset } from "@tapedeck/shared/log/offset";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { sql } from "kysely";
+import { readConsistently } from "../db/read.ts";
 import type { SourceRow } from "../db/schema.ts";
 import { timestampOf } from "../db/timestamp.ts";
 import { allOf, ofSource, type SqlCondition } from "./conditions.ts";
 import type { ApiDeps } from "./deps.ts";
 import type { SourceLastSeen } from "./last-seen-sources.ts";
 import { openGaps } from "./open-gaps.ts";
-import { answerPage } from "./page.ts";
+import { cut, pageOf } from "./page.ts";
+import { notProjected, reachAt, reachMinimum } from "./reach.ts";
 import { sourceAt } from "./source-at.ts";
 import { currentSession } from "./state/current-session.ts";
 
@@ -28,49 +30,48 @@ const clockEvents = 5;
 
 /** Newest first. */
 export async function listSources(deps: ApiDeps, request: ListRequest): Promise<ListSourcesResponse> {
-  const filter = ofSource(request);
-  return answerPage(deps, request, {
-    async read({ before, limit }, { tx, at, position }) {
-      const conditions = [...filter, sql`t.first_position < ${before}`];
-      const rows = at === undefined ? now(conditions, limit, position) : then(conditions, limit, at);
-      return (await rows.execute(tx)).rows;
-    },
-    positionOf: (row) => row.first_position,
-    items: async (rows, { epoch, at }) =>
-      rows.map((row) => {
-        const isRecorded = at === undefined && row.status === "recording";
-        return source(row, { epoch, at, lastSeen: isRecorded ? deps.lastSeen?.of(row.source) : undefined });
+  const page = pageOf(request);
+  const where = ofSource(request);
+  await reachMinimum(deps, request.min_position);
+  const at = await reachAt(deps, request.at);
+  return readConsistently(deps.database(), async (tx, checkpoint) => {
+    if (checkpoint === undefined) throw notProjected();
+    const conditions = [...where, sql`t.first_position < ${page.before}`];
+    const { rows } = await (at === undefined
+      ? now(conditions, page.limit, checkpoint.position)
+      : then(conditions, page.limit, at)
+    ).execute(tx);
+    const { epoch } = checkpoint;
+    const listed = cut(rows, page, (row) => row.first_position);
+    return {
+      items: listed.rows.map((row) => {
+        const lastSeen = at === undefined && row.status === "recording" ? deps.lastSeen?.of(row.source) : undefined;
+        return {
+          source: row.source,
+          workspace: row.workspace,
+          developer: row.developer,
+          project: row.project,
+          upstream: row.upstream,
+          status: row.status,
+          current_session: row.current_session ?? "",
+          last_event_at: timestampOf(row.last_event_at, row.last_event_ns),
+          last_position: formatPosition({ epoch, offset: row.last_position }),
+          developer_name: row.developer_name,
+          project_name: row.project_name,
+          first_position: formatPosition({ epoch, offset: row.first_position }),
+          address: row.address,
+          gaps: row.gaps,
+          not_heard_since:
+            timestampOf(row.status === "lost" ? row.not_heard_since : null, 0) ?? lastSeen?.notHeardSince,
+          lag_ms: ageOf(row, lastSeen, at),
+          heard_at: { ...lastSeen?.heardAt },
+          clock_offset_ms: clockOffsetOf(row),
+        };
       }),
+      next_page: listed.next_page,
+      position: formatPosition({ epoch, offset: at ?? checkpoint.position }),
+    };
   });
-}
-
-type AsOf = {
-  readonly epoch: string;
-  readonly at: Offset | undefined;
-  readonly lastSeen: SourceLastSeen | undefined;
-};
-
-function source(row: ListedSource, { epoch, at, lastSeen }: AsOf) {
-  return {
-    source: row.source,
-    workspace: row.workspace,
-    developer: row.developer,
-    project: row.project,
-    upstream: row.upstream,
-    status: row.status,
-    current_session: row.current_session ?? "",
-    last_event_at: timestampOf(row.last_event_at, row.last_event_ns),
-    last_position: formatPosition({ epoch, offset: row.last_position }),
-    developer_name: row.developer_name,
-    project_name: row.project_name,
-    first_position: formatPosition({ epoch, offset: row.first_position }),
-    address: row.address,
-    gaps: row.gaps,
-    not_heard_since: timestampOf(row.status === "lost" ? row.not_heard_since : null, 0) ?? lastSeen?.notHeardSince,
-    lag_ms: ageOf(row, lastSeen, at),
-    heard_at: { ...lastSeen?.heardAt },
-    clock_offset_ms: clockOffsetOf(row),
-  };
 }
 
 /** Undefined where the clocks agree, and for what was imported long after it happened. */
