@@ -54,8 +54,8 @@ export default defineConfig(({ mode }) => {
   // Tests wait for conditions and never for a time, so these only bound how long a broken one hangs.
   const timeouts = { short: isNightly ? 600_000 : 120_000, long: 600_000 };
   // Tests mostly wait, for other processes and for real times: three more files than cores keep the cores busy. The
-  // long ones start many processes themselves.
-  const workers = { short: availableParallelism() + 3, long: Math.max(2, availableParallelism()) };
+  // long ones start many processes themselves: one more than cores.
+  const workers = { short: availableParallelism() + 3, long: availableParallelism() + 1 };
   return {
     test: {
       globalSetup: ["packages/shared/src/testing/servers.ts"],

@@ -1,17 +1,9 @@
-import { searched } from "@tapedeck/shared/testing/searches";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Stack, startStack } from "../stack/stack.ts";
 import { browserProgram, faultsOf, launchBrowser, openPage, screenshot } from "./browser.ts";
 import { failingAndBusy } from "./failing-and-busy.ts";
-
-const allDesigns = [
-  ["light", 1440],
-  ["dark", 390],
-  ["dark", 1440],
-  ["light", 390],
-] as const;
-const designs = searched({ short: allDesigns.slice(0, 2), long: allDesigns.slice() });
+import { type Design, darkPhone, designs, lightDesktop } from "./page-designs.ts";
 
 type Views = Readonly<Record<string, string>>;
 type Shown = {
@@ -33,7 +25,7 @@ const sheetGap = `(() => {
 const counted = (page: Page) => page.locator(".top .counts").getByText("recording").waitFor();
 
 /** Every view in one state and design: no serious fault, nothing wider than the screen, no script that throws. */
-async function shownWell([colorScheme, width]: (typeof allDesigns)[number], shown: Shown): Promise<void> {
+async function shownWell([colorScheme, width]: Design, shown: Shown): Promise<void> {
   const { browser, base, state, views, until } = shown;
   const viewport = { width, height: width === 390 ? 844 : 900 };
   const found: unknown[] = [];
@@ -69,17 +61,17 @@ describe.skipIf(browserProgram === undefined)("every view is shown well", () => 
     };
   };
 
-  it.each(designs)("while a loop builds, in %s at %d px", async (...design) => {
+  it.each(designs(lightDesktop))("while a loop builds, in %s at %d px", async (...design) => {
     const { browser, base } = on;
     await shownWell(design, { browser, base, state: "busy", views: await viewsOf("alice/shop"), until: counted });
   });
 
-  it.each(designs)("when a loop has failed, in %s at %d px", async (...design) => {
+  it.each(designs(lightDesktop, darkPhone))("when a loop has failed, in %s at %d px", async (...design) => {
     const { browser, base } = on;
     await shownWell(design, { browser, base, state: "failing", views: await viewsOf("bob/shop"), until: counted });
   });
 
-  it.each(designs)("when the connection is lost, in %s at %d px", async (...design) => {
+  it.each(designs(darkPhone))("when the connection is lost, in %s at %d px", async (...design) => {
     const { browser, base, cable } = on;
     for (const [name, path] of Object.entries(await viewsOf("bob/shop"))) {
       const until = async (page: Page) => {
@@ -115,7 +107,7 @@ describe.skipIf(browserProgram === undefined)("every view of a Tapedeck that has
     health: "/health",
   };
 
-  it.each(designs)("is shown well in %s at %d px", async (...design) => {
+  it.each(designs(lightDesktop))("is shown well in %s at %d px", async (...design) => {
     const shown = { browser: browser ?? expect.fail(), base: `http://${stack?.http}`, state: "empty", views };
     await shownWell(design, shown);
   });

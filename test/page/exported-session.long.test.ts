@@ -12,6 +12,7 @@ import { type Stack, startStack } from "../stack/stack.ts";
 import { startTokenStack } from "../stack/token-stack.ts";
 import { browserProgram, faultsOf, launchBrowser, screenshot } from "./browser.ts";
 import { type ExportedPages, exportedPages, openFailedLoop, openFile } from "./exported-pages.ts";
+import { darkPhone, designs, lightDesktop } from "./page-designs.ts";
 
 const recordings = join(import.meta.dirname, "../../packages/fakes/recordings/skaffold");
 
@@ -140,24 +141,22 @@ describe.skipIf(browserProgram === undefined)("a session that was exported as a 
     expect(errors).toEqual([]);
   });
 
-  it.each([
-    ["light", 1440],
-    ["dark", 1440],
-    ["light", 390],
-    ["dark", 390],
-  ] as const)("has no serious fault of accessibility in %s at %d px", async (colorScheme, width) => {
-    const viewport = { width, height: width === 390 ? 844 : 900 };
-    await using opened = await openFile(browser, file, { colorScheme, viewport, reducedMotion: "reduce" });
-    const { page, errors } = opened;
-    await page.locator("aside.panel dl").first().waitFor();
-    expect(await faultsOf(page)).toEqual([]);
-    expect(await page.evaluate("document.documentElement.scrollWidth - innerWidth")).toBe(0);
-    await screenshot(page, `session-file-${colorScheme}-${width}`);
-    await openFailedLoop(page);
-    await page.locator(".log .error").waitFor();
-    expect([await faultsOf(page), errors]).toEqual([[], []]);
-    await screenshot(page, `session-file-loop-${colorScheme}-${width}`);
-  });
+  it.each(designs(lightDesktop, darkPhone))(
+    "has no serious fault of accessibility in %s at %d px",
+    async (colorScheme, width) => {
+      const viewport = { width, height: width === 390 ? 844 : 900 };
+      await using opened = await openFile(browser, file, { colorScheme, viewport, reducedMotion: "reduce" });
+      const { page, errors } = opened;
+      await page.locator("aside.panel dl").first().waitFor();
+      expect(await faultsOf(page)).toEqual([]);
+      expect(await page.evaluate("document.documentElement.scrollWidth - innerWidth")).toBe(0);
+      await screenshot(page, `session-file-${colorScheme}-${width}`);
+      await openFailedLoop(page);
+      await page.locator(".log .error").waitFor();
+      expect([await faultsOf(page), errors]).toEqual([[], []]);
+      await screenshot(page, `session-file-loop-${colorScheme}-${width}`);
+    },
+  );
 
   it("runs nothing of what was recorded, and shows it as it is", async () => {
     await using seeded = await startSeededStack();

@@ -5,13 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
 import { browserProgram, faultsOf, launchBrowser, openPage, screenshot } from "./browser.ts";
 import { contrast } from "./contrast.ts";
-
-const designs = [
-  ["light", 1440],
-  ["dark", 1440],
-  ["light", 390],
-  ["dark", 390],
-] as const;
+import { darkPhone, designs, lightDesktop } from "./page-designs.ts";
 
 type Upstream = "skaffold" | "vagrant";
 
@@ -81,7 +75,7 @@ describe.skipIf(browserProgram === undefined)("Now", () => {
 
   /** Every design of what Now shows: no serious fault, nothing wider than the screen. */
   async function observed(name: string, text: string): Promise<void> {
-    for (const [colorScheme, width] of designs) {
+    for (const [colorScheme, width] of designs(lightDesktop, darkPhone)) {
       const viewport = { width, height: width === 390 ? 844 : 900 };
       await using opened = await openPage(browser, `${base}/`, { colorScheme, viewport, reducedMotion: "reduce" });
       const { page, errors } = opened;

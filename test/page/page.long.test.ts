@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Stack, startStack } from "../stack/stack.ts";
 import { startTokenStack } from "../stack/token-stack.ts";
 import { browserProgram, type Cable, cableTo, faultsOf, launchBrowser, openPage, screenshot } from "./browser.ts";
+import { darkPhone, designs, lightDesktop } from "./page-designs.ts";
 
 const recordings = join(import.meta.dirname, "../../packages/fakes/recordings/skaffold");
 
@@ -141,24 +142,22 @@ describe.skipIf(browserProgram === undefined)("the page", () => {
     };
   };
 
-  it.each([
-    ["light", 1440],
-    ["dark", 1440],
-    ["light", 390],
-    ["dark", 390],
-  ] as const)("has no serious fault of accessibility in %s at %d px", async (colorScheme, width) => {
-    const options = { colorScheme, viewport: { width, height: width === 390 ? 844 : 900 } };
-    for (const [name, path] of Object.entries(await views())) {
-      await using opened = await openPage(browser, base + path, { ...options, reducedMotion: "reduce" });
-      const { page, errors } = opened;
-      await page.locator("main > *").waitFor();
-      await expect.poll(() => page.getByText(/^Reading /).count(), { timeout: 30_000 }).toBe(0);
-      expect([name, await faultsOf(page)]).toEqual([name, []]);
-      const overflow = await page.evaluate("document.documentElement.scrollWidth - innerWidth");
-      expect([name, overflow, errors]).toEqual([name, 0, []]);
-      await screenshot(page, `${name}-${colorScheme}-${width}`);
-    }
-  });
+  it.each(designs(lightDesktop, darkPhone))(
+    "has no serious fault of accessibility in %s at %d px",
+    async (colorScheme, width) => {
+      const options = { colorScheme, viewport: { width, height: width === 390 ? 844 : 900 } };
+      for (const [name, path] of Object.entries(await views())) {
+        await using opened = await openPage(browser, base + path, { ...options, reducedMotion: "reduce" });
+        const { page, errors } = opened;
+        await page.locator("main > *").waitFor();
+        await expect.poll(() => page.getByText(/^Reading /).count(), { timeout: 30_000 }).toBe(0);
+        expect([name, await faultsOf(page)]).toEqual([name, []]);
+        const overflow = await page.evaluate("document.documentElement.scrollWidth - innerWidth");
+        expect([name, overflow, errors]).toEqual([name, 0, []]);
+        await screenshot(page, `${name}-${colorScheme}-${width}`);
+      }
+    },
+  );
 
   it("loses and regains the connection without a hole, and says so meanwhile", async () => {
     await using opened = await openPage(browser, `${base}/`);

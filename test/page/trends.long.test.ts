@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
 import { browserProgram, faultsOf, launchBrowser, openPage, screenshot } from "./browser.ts";
 import { contrast } from "./contrast.ts";
+import { darkPhone, designs, lightDesktop } from "./page-designs.ts";
 import { weeks, writeWeeks } from "./weeks.ts";
 
 describe.skipIf(browserProgram === undefined)("the trends", () => {
@@ -25,16 +26,9 @@ describe.skipIf(browserProgram === undefined)("the trends", () => {
 
   const path = (more: Record<string, string>) =>
     `http://${seeded.stack.http}/trends?${new URLSearchParams({ from: weeks.from, to: weeks.to, zone: "UTC", ...more })}`;
-  const designs = [
-    ["light", 1440],
-    ["dark", 1440],
-    ["light", 390],
-    ["dark", 390],
-  ] as const;
-
   /** Checks every view of one address: no serious fault, nothing wider than the screen, no script errors. */
   async function observed(name: string, url: string, text: string): Promise<void> {
-    for (const [colorScheme, width] of designs) {
+    for (const [colorScheme, width] of designs(lightDesktop, darkPhone)) {
       const viewport = { width, height: width === 390 ? 844 : 900 };
       await using opened = await openPage(browser, url, { colorScheme, viewport, reducedMotion: "reduce" });
       const { page, errors } = opened;
