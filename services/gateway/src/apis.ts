@@ -65,7 +65,7 @@ export function gatewayApis(deps: GatewayApisDeps): GatewayApis {
     skaffold: skaffoldApi(upstream),
     rkt: rktApi({ ...record, largeAnswers }),
     vagrant: vagrantApi({ ...upstream, largeAnswers, streams: streamClient(link.nats, upstream.control) }),
-    tapedeck: auditedExports(tapedeckApi({ ...record, ...limits, services }), audit),
+    tapedeck: auditedExports(tapedeckApi({ ...record, ...limits, services, holes: link.holes }), audit),
     audit: auditApi(() => auditLog.store()),
     tokens: tokenApi({
       store: async () => openTokenStore(link.nats().connection),

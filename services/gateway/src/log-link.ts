@@ -1,5 +1,6 @@
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { type ConnectedLog, connectLog } from "@tapedeck/shared/log/connect-log";
+import { HolesWatch, type KnownHole } from "@tapedeck/shared/log/holes/known-holes";
 import { LogUnusableError } from "@tapedeck/shared/log/jetstream";
 import { type LogReader, LogReplacedError } from "@tapedeck/shared/log/log";
 import { beyondAll } from "@tapedeck/shared/log/offset";
@@ -11,6 +12,8 @@ import type { NatsConnection } from "nats";
 export type LogLink = AsyncDisposable & {
   /** @throws TapedeckError not_ready until the log has been reached for the first time */
   readonly reader: () => LogReader;
+  /** What the log has lost, as far as ingest has checked it. */
+  readonly holes: () => readonly KnownHole[];
   /** The messages themselves. @throws as `reader` */
   readonly stored: () => ConnectedLog["stored"];
   /**
@@ -46,6 +49,7 @@ class BackgroundLogLink implements LogLink {
   readonly #failed = Promise.withResolvers<never>();
   readonly #running: Promise<void>;
   #log: ConnectedLog | undefined;
+  #holes: HolesWatch | undefined;
   #broken = new AbortController();
 
   constructor(settings: NatsSettings, historyReaders: number, logger: Logger) {
@@ -77,6 +81,8 @@ class BackgroundLogLink implements LogLink {
     return this.#log.stored;
   };
 
+  readonly holes = (): readonly KnownHole[] => this.#holes?.now() ?? [];
+
   readonly nats = (): LiveNatsConnection => {
     if (this.#log === undefined || this.#broken.signal.aborted) throw away();
     return { connection: this.#log.nats, broken: this.#broken.signal };
@@ -85,6 +91,7 @@ class BackgroundLogLink implements LogLink {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort();
     await this.#running;
+    this.#holes?.[Symbol.dispose]();
     await this.#log?.[Symbol.asyncDispose]();
   }
 
@@ -101,6 +108,9 @@ class BackgroundLogLink implements LogLink {
       prepare: async (opened) => opened,
     });
     if (log === undefined) return;
+    const warn = (message: string, fields = {}) => this.#logger.warn(fields, message);
+    this.#holes = new HolesWatch({ nats: log.nats, epoch: log.epoch, warn });
+    await this.#holes.asked;
     this.#log = log;
     this.#broken = new AbortController();
     void this.#watchConnection(log.nats);

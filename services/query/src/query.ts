@@ -1,4 +1,5 @@
 import { LogConnector } from "@tapedeck/shared/log/connect-log";
+import { HolesWatch, type KnownHole } from "@tapedeck/shared/log/holes/known-holes";
 import type { Offset } from "@tapedeck/shared/log/offset";
 import { startHealthServer } from "@tapedeck/shared/service/health";
 import type { Logger } from "@tapedeck/shared/service/logger";
@@ -72,7 +73,7 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
         database: () => whyNot(sql`select 1`.execute(reads.db)),
       },
       metrics: registry,
-      details: async () => detailsOf(await readiness.setAside()),
+      details: async () => detailsOf(await readiness.setAside(), readiness.lost(progress.position)),
     }),
   );
 
@@ -87,7 +88,12 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
       lastSeen.listen(log.nats);
       return log;
     },
-    beside: (log) => drift.listen(log.nats),
+    beside: (log) => {
+      const beside = new DisposableStack();
+      beside.use(drift.listen(log.nats));
+      readiness.holes = beside.use(new HolesWatch({ nats: log.nats, epoch: log.epoch, warn })).now;
+      return beside;
+    },
     views: views({ textRows: config.textRows, newest }),
     limits: { ...defaultLimits, events: config.batchEvents },
     progress,
@@ -145,24 +151,42 @@ function apiOptions(
 }
 
 /** For operators: what the tables do not have although query is ready. */
-function detailsOf(setAside: readonly SetAsideSource[]): Readonly<Record<string, unknown>> {
+function detailsOf(setAside: readonly SetAsideSource[], lost: readonly KnownHole[]): Readonly<Record<string, unknown>> {
+  const warnings = [...warningOfSetAside(setAside), ...warningOfLost(lost)];
+  if (warnings.length === 0) return {};
+  return {
+    ...(setAside.length > 0 && { setAside: setAside.map(detailOfSource) }),
+    ...(lost.length > 0 && { lost }),
+    warnings,
+  };
+}
+
+/** What was projected before it was lost is in the tables: nobody knows. */
+function warningOfLost(lost: readonly KnownHole[]): readonly string[] {
+  if (lost.length === 0) return [];
+  const sources = [...new Set(lost.map(({ source }) => source))].toSorted().join(", ");
+  return [`the tables may lack events of ${sources}, which the log has lost: session.gap events show where`];
+}
+
+function detailOfSource(one: SetAsideSource): Readonly<Record<string, unknown>> {
+  const { source, events, first_position, last_position, last_at, error_code, error } = one;
+  return {
+    source,
+    events,
+    firstOffset: first_position,
+    lastOffset: last_position,
+    lastAt: last_at,
+    errorCode: error_code,
+    error,
+  };
+}
+
+function warningOfSetAside(setAside: readonly SetAsideSource[]): readonly string[] {
   const [last] = setAside;
-  if (last === undefined) return {};
+  if (last === undefined) return [];
   const events = setAside.reduce((sum, { events }) => sum + events, 0);
   const what = events === 1 ? "1 event is" : `${events} events are`;
-  const warning = `${what} not in the tables, because they can't be applied; the last one is of ${last.source}: ${last.error}`;
-  return {
-    setAside: setAside.map(({ source, events, first_position, last_position, last_at, error_code, error }) => ({
-      source,
-      events,
-      firstOffset: first_position,
-      lastOffset: last_position,
-      lastAt: last_at,
-      errorCode: error_code,
-      error,
-    })),
-    warnings: [warning],
-  };
+  return [`${what} not in the tables, because they can't be applied; the last one is of ${last.source}: ${last.error}`];
 }
 
 /** Rejects when projecting does. Nobody has to listen to it. */

@@ -1,6 +1,8 @@
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import type { KnownHole } from "@tapedeck/shared/log/holes/known-holes";
 import type { Log } from "@tapedeck/shared/log/jetstream";
 import type { LogReader } from "@tapedeck/shared/log/log";
+import { type Offset, sequenceOf } from "@tapedeck/shared/log/offset";
 import type { ApiDeps } from "./api/deps.ts";
 import type { Database } from "./db/database.ts";
 import type { QueryMetrics } from "./metrics.ts";
@@ -16,6 +18,8 @@ export class QueryReadiness implements ProjectionObserver, Pick<ApiDeps, "databa
   readonly #reads: Database;
   readonly #metrics: Pick<QueryMetrics, "applied" | "failed">;
   readonly #decided = Promise.withResolvers<void>();
+  /** What the log has lost; nothing before query projects. */
+  holes: () => readonly KnownHole[] = () => [];
   #hasTables = false;
   #log: Log | undefined;
   #waitingFor: string | undefined = "starting";
@@ -53,6 +57,11 @@ export class QueryReadiness implements ProjectionObserver, Pick<ApiDeps, "databa
   async setAside(): Promise<readonly SetAsideSource[]> {
     if (!this.#hasTables) return [];
     return await readSetAside(this.#reads.db, { limit: maxSources }).catch(() => []);
+  }
+
+  /** What the log has lost before this position. */
+  lost(position: Offset): readonly KnownHole[] {
+    return this.holes().filter(({ last }) => last <= sequenceOf(position));
   }
 
   hasTables(): void {

@@ -30,6 +30,16 @@ type ErrorBody = {
   };
 };
 
+/** The server no longer has the events that were asked for. Those after `earliest` it has. */
+export class LostEventsError extends CommandError {
+  readonly earliest: string;
+
+  constructor(message: string, earliest: string) {
+    super(message);
+    this.earliest = earliest;
+  }
+}
+
 /** Reaches the Tapedeck that is named, or chosen (`chosenTapedeck`), with its token, and trusts its certificates. */
 export function apiAt(url?: string): ApiClient {
   const { base, headers, token } = httpBase(url);
@@ -46,6 +56,8 @@ export function apiAt(url?: string): ApiClient {
       throw new CommandError(`several sources match: choose one with -s (${choicesText(error.choices)}).`);
     // The message is written for API clients.
     const message = error?.message?.replace("GET /api/v1/sources lists", "`tapedeck status` lists");
+    if (error?.code === "out_of_range" && error.earliest !== undefined)
+      throw new LostEventsError(message ?? "", error.earliest);
     const when = error?.code === "before_first" ? await timeOfPosition(error.earliest) : "";
     throw new CommandError(message === undefined ? `${base} answered ${response.status}` : `${message}${when}`);
   };

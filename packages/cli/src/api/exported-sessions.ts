@@ -8,6 +8,7 @@ import {
   ListSourcesRequest,
   TapedeckClient,
 } from "@tapedeck/proto/tapedeck/v1/tapedeck";
+import { fromServiceError } from "@tapedeck/shared/errors/grpc";
 import { commandToStart } from "@tapedeck/shared/installation";
 import { largestPage } from "@tapedeck/shared/largest-page";
 import { positionBefore } from "@tapedeck/shared/log/position";
@@ -97,21 +98,29 @@ export function exportFrom({ address, credentials, metadata, name }: GrpcTarget)
       return { ...chosenOf(items, requested, source), position };
     },
     async *events({ session, source, start_position }, until) {
-      const request = EventsRequest.fromPartial({
-        after: positionBefore(start_position) ?? "start",
-        until,
-        filter: { sources: [source], sessions: [session] },
-        original: true,
-        max_message_bytes: maxMessageBytes,
-      });
-      const call = client.events(request, metadata);
-      try {
-        if (!(yield* eventsUntilEnd(call))) throw new CommandError(`${name} closed the connection: try again.`);
-      } catch (error) {
-        throw error instanceof CommandError ? error : worded(error as ServiceError, name);
-      } finally {
-        call.on("error", () => {});
-        call.cancel();
+      const filter = { sources: [source], sessions: [session] };
+      for (let after = positionBefore(start_position) ?? "start"; ; ) {
+        const request = EventsRequest.fromPartial({
+          after,
+          until,
+          filter,
+          original: true,
+          max_message_bytes: maxMessageBytes,
+        });
+        const call = client.events(request, metadata);
+        try {
+          if (yield* eventsUntilEnd(call)) return;
+          throw new CommandError(`${name} closed the connection: try again.`);
+        } catch (error) {
+          if (error instanceof CommandError) throw error;
+          const { code, details } = fromServiceError(error);
+          // What the log has lost is missing in the session, and whoever reads it counts that.
+          if (code !== "out_of_range" || details.earliest === undefined) throw worded(error as ServiceError, name);
+          after = details.earliest;
+        } finally {
+          call.on("error", () => {});
+          call.cancel();
+        }
       }
     },
     [Symbol.dispose]: () => client.close(),

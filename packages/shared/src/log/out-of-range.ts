@@ -1,12 +1,12 @@
 import { TapedeckError } from "../errors/errors.ts";
-import { justBefore, type Offset, offsetOf, type Sequence } from "./offset.ts";
+import { endOf, justBefore, type Offset, offsetOf, type Sequence } from "./offset.ts";
 import { formatPosition } from "./position.ts";
 
 /** The log does not have, or can't read, the events after a position. `earliest`: reading can go on after it. */
 export class OutOfRangeError extends TapedeckError {
   override readonly name = "OutOfRangeError";
-  /** Dropped: gone for good. Unreadable: the log may have it again. */
-  readonly reason: "dropped" | "unreadable";
+  /** Dropped, lost: gone for good, by a limit or by damage. Unreadable: the log may have it again. */
+  readonly reason: "dropped" | "unreadable" | "lost";
 
   constructor(
     reason: OutOfRangeError["reason"],
@@ -32,4 +32,15 @@ export function unreadable(epoch: string, after: Offset, next: Sequence): OutOfR
   const earliest = formatPosition({ epoch, offset: justBefore(offsetOf(next)) });
   const message = `nats-server can't read the events after position ${position}: a file of its store is missing or damaged. Bring the file back and restart nats-server, or continue after ${earliest}`;
   return new OutOfRangeError("unreadable", message, { earliest });
+}
+
+/** The log was damaged. All that it still has up to the end of the hole was given. */
+export function lostInHole(
+  epoch: string,
+  { first, last }: { readonly first: Sequence; readonly last: Sequence },
+): OutOfRangeError {
+  const position = formatPosition({ epoch, offset: endOf(first - 1) });
+  const earliest = formatPosition({ epoch, offset: endOf(last) });
+  const message = `the log has lost events after position ${position}, because its files were damaged: continue after ${earliest}`;
+  return new OutOfRangeError("lost", message, { earliest });
 }

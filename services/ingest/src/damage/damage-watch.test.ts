@@ -8,7 +8,7 @@ it("a log that is checked every 30 days is checked every 30 days", async () => {
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
   const over = new AbortController();
-  const check = vi.fn(async () => ({ holes: [], reported: new Map(), messages: 0, lastSeq: 0 }));
+  const check = vi.fn(async () => ({ holes: [], places: [], reported: new Map(), messages: 0, lastSeq: 0 }));
   const recordFact = async () => {};
   const watch = new DamageWatch({
     check,

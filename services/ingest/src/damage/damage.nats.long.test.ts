@@ -7,6 +7,7 @@ import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { RecorderClient } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { holesSubject } from "@tapedeck/shared/log/holes/known-holes";
 import { type Log, openLog } from "@tapedeck/shared/log/jetstream";
 import { endOf, logStart, type Sequence, sequenceOf } from "@tapedeck/shared/log/offset";
 import { formatPosition, parsePosition } from "@tapedeck/shared/log/position";
@@ -182,6 +183,11 @@ it("the log is read again and again while ingest runs: what is lost meanwhile is
     (await ingest.ready()).details?.warnings?.[0]?.startsWith("the log has lost 1 recorded event,");
   await until(isTold, { message: "the loss to be reported" });
   expect(await ingest.checked(301)).toHaveLength(1);
+  // Also when a gap in the log has reported it.
+  const kept = await (await jetstreamManager(logReader.nats)).streams.getMessage(endsStream, {
+    last_by_subj: holesSubject,
+  });
+  expect(kept?.json()).toEqual({ epoch: logReader.log.epoch, holes: [{ source: alice, first: 100, last: 100 }] });
 });
 
 it.each(["the last message", "the last file"])(

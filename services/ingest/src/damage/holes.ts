@@ -20,6 +20,9 @@ export type Hole = {
   readonly others: number;
 };
 
+/** Between which messages of its source a hole is. */
+export type HolePlace = Pick<Hole, "source" | "after" | "before">;
+
 export type Missing = PositionRange & {
   readonly channel: string;
   readonly events: number;
@@ -35,6 +38,9 @@ export type ScannedMessage = Pick<StoredMessage, "seq" | "recordedAtMs" | "expir
   /** The events that concern the log itself. */
   readonly events?: readonly Event[];
 };
+
+/** Ranges of ordinals, by session and channel. */
+type Explained = Map<string, PositionRange[]>;
 
 type Last = Pick<ScannedMessage, "seq" | "recordedAtMs" | "cursor">;
 
@@ -67,7 +73,9 @@ export class SourceHoles {
   /** Earlier marks did not list what they took. */
   #vagueMark = 0;
   #lastMark = 0;
-  readonly #explained = new Map<string, PositionRange[]>();
+  /** Ordinals that marks of erasures list, and those that gaps do. */
+  readonly #removed: Explained = new Map();
+  readonly #lost: Explained = new Map();
   #last: Last | undefined;
   #isImporting = false;
   /** Text of the source had a life once. */
@@ -100,14 +108,24 @@ export class SourceHoles {
 
   /** `firstSeq`: messages before it may be gone on purpose. 1: none may. */
   holes(firstSeq: number): readonly Hole[] {
-    return this.#holes.flatMap((hole) => {
-      const lost = hole.missing.filter(({ since }) => since + 1 >= firstSeq);
-      const missing = lost.flatMap((one) => this.#unexplained(hole, one));
-      if (missing.length === 0) return [];
+    return this.#left(firstSeq, [this.#removed, this.#lost]).map((hole) => {
       // A session can't disappear without its own events of Tapedeck's channel, unless that was reported or erased.
       const isKnown =
-        missing.some(({ channel }) => channel === ownChannel) && this.#lastMark < (hole.before ?? Infinity);
-      return [{ ...hole, missing, others: isKnown ? Math.max(0, hole.others) : 0 }];
+        hole.missing.some(({ channel }) => channel === ownChannel) && this.#lastMark < (hole.before ?? Infinity);
+      return { ...hole, others: isKnown ? Math.max(0, hole.others) : 0 };
+    });
+  }
+
+  /** The same with those that gaps in the log report already. */
+  allHoles(firstSeq: number): readonly HolePlace[] {
+    return this.#left(firstSeq, [this.#removed]);
+  }
+
+  #left(firstSeq: number, explained: readonly Explained[]): readonly Hole[] {
+    return this.#holes.flatMap((hole) => {
+      const lost = hole.missing.filter(({ since }) => since + 1 >= firstSeq);
+      const missing = lost.flatMap((one) => this.#unexplained(hole, one, explained));
+      return missing.length === 0 ? [] : [{ ...hole, missing }];
     });
   }
 
@@ -177,27 +195,24 @@ export class SourceHoles {
       this.#lastMark = seq;
       this.#sessions.delete(id);
       if (ranges.length === 0) this.#vagueMark = seq;
-      for (const range of ranges) this.#explain("", range);
+      for (const range of ranges) explain(this.#removed, "", range);
     }
     if (kind === "upstream.connected") this.#isImporting = detail?.$case === "upstream" && isImport(detail.value);
     if (detail?.$case !== "gap" || detail.value.lost === undefined) return;
     this.#reported += Number(detail.value.lost.events);
-    for (const range of detail.value.lost.ordinals) this.#explain(session, range);
+    for (const range of detail.value.lost.ordinals) explain(this.#lost, session, range);
   }
 
-  #explain(session: string, { channel, first, last }: { channel: string; first: bigint; last: bigint }): void {
-    const key = channelKey(session, channel);
-    const ranges = this.#explained.get(key) ?? [];
-    this.#explained.set(key, ranges);
-    ranges.push({ first: Number(first), last: Number(last) });
-  }
-
-  #unexplained(hole: Hole, one: Missing): readonly Missing[] {
+  #unexplained(hole: Hole, one: Missing, explained: readonly Explained[]): readonly Missing[] {
     const { channel, since } = one;
     const before = hole.before ?? Number.POSITIVE_INFINITY;
     const mark = channel === ownChannel ? this.#vagueMark : (this.#erased.get(hole.session) ?? 0);
     if (mark >= before) return [];
-    const left = without(one, this.#explained.get(channelKey(hole.session, channel)) ?? []);
+    const key = channelKey(hole.session, channel);
+    const left = without(
+      one,
+      explained.flatMap((ranges) => ranges.get(key) ?? []),
+    );
     const size = sizeOf(left);
     // Between them may be text that has expired.
     let events = Math.min(one.events, size);
@@ -207,6 +222,17 @@ export class SourceHoles {
       return { ...range, channel, since, events: share };
     });
   }
+}
+
+function explain(
+  ranges: Explained,
+  session: string,
+  { channel, first, last }: { readonly channel: string; readonly first: bigint; readonly last: bigint },
+): void {
+  const key = channelKey(session, channel);
+  const known = ranges.get(key) ?? [];
+  ranges.set(key, known);
+  known.push({ first: Number(first), last: Number(last) });
 }
 
 /** Tapedeck's own channel counts through all sessions of a source. */

@@ -167,3 +167,26 @@ it("a check keeps the pace of maintenance from one hundred messages to the next"
   expect(await on.check({ pace })).toMatchObject({ holes: [], messages: 210 });
   expect(rests).toBe(2);
 });
+
+it("the place of a hole is known until the log has its messages again; where the log begins is no hole", async () => {
+  await using on = await harness();
+  await on.reported(...facts(10));
+  const without = (...gone: readonly number[]) => ({
+    log: {
+      ...on.log,
+      async *stored(...range: Parameters<typeof on.log.stored>) {
+        for await (const message of on.log.stored(...range)) if (!gone.includes(message.seq)) yield message;
+      },
+    },
+  });
+  const places = async (...gone: readonly number[]) => (await on.check(without(...gone)))?.places;
+  expect(await places(4, 5, 8)).toEqual([
+    { source, first: 4, last: 5 },
+    { source, first: 8, last: 8 },
+  ]);
+  expect(await places()).toEqual([]);
+  // The log begins behind them.
+  for (const seq of [1, 2]) await on.jsm.streams.deleteMessage(streamName, seq);
+  expect((await on.check())?.holes).toHaveLength(1);
+  expect(await places()).toEqual([]);
+});

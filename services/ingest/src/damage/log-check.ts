@@ -1,6 +1,7 @@
 import { decodeEvent } from "@tapedeck/shared/events/codec";
 import { ownChannel } from "@tapedeck/shared/events/kinds";
 import { eventsIn, labelsOf } from "@tapedeck/shared/log/batch";
+import type { KnownHole } from "@tapedeck/shared/log/holes/known-holes";
 import type { Log } from "@tapedeck/shared/log/jetstream";
 import type { StoredMessage } from "@tapedeck/shared/log/log";
 import { type Sequence, sequenceOf } from "@tapedeck/shared/log/offset";
@@ -9,6 +10,7 @@ import { type SourceName, sourceParts } from "@tapedeck/shared/source";
 import { delay } from "@tapedeck/shared/sync/delay";
 import type { LogEnds } from "../record/journal/ends.ts";
 import type { Pace } from "../record/maintain/pace.ts";
+import { Absences } from "./absences.ts";
 import { type Hole, SourceHoles } from "./holes.ts";
 
 export type LogCheckOptions = {
@@ -27,6 +29,8 @@ export type LogCheckOptions = {
 
 export type LogCheckResult = {
   readonly holes: readonly Hole[];
+  /** Where something is missing, also what gaps in the log report. */
+  readonly places: readonly KnownHole[];
   /** Events that are known to be lost, by gaps that stand in the log. */
   readonly reported: ReadonlyMap<SourceName, number>;
   readonly messages: number;
@@ -53,6 +57,7 @@ export async function checkLog(options: LogCheckOptions): Promise<LogCheckResult
     sources.set(source, found);
     return found;
   };
+  const absences = new Absences(firstSeq);
   const began = performance.now();
   let workedSince = began;
   let messages = 0;
@@ -60,6 +65,7 @@ export async function checkLog(options: LogCheckOptions): Promise<LogCheckResult
   // A mark precedes the removal of what it erases, so every mark has been read when the end is reached.
   for (let { lastSeq } = await messagesOf(log); done < lastSeq; { lastSeq } = await messagesOf(log)) {
     for await (const stored of log.stored({ first: done + 1, last: lastSeq, subjects: [] }, signal)) {
+      absences.reached(stored.seq);
       scan(stored, holesOf);
       messages++;
       if (messages % stride > 0) continue;
@@ -71,6 +77,7 @@ export async function checkLog(options: LogCheckOptions): Promise<LogCheckResult
     if (signal.aborted) return undefined;
     done = lastSeq;
   }
+  absences.reached(done + 1);
   for (const [source, end] of known) holesOf(source).end(end);
   const begin = await firstOnPurpose(options, firstSeq);
   // Asked at the end: what is gone by now is gone after its mark.
@@ -78,6 +85,7 @@ export async function checkLog(options: LogCheckOptions): Promise<LogCheckResult
   const whole = [...sources].filter(([source]) => !moving.has(sourceParts(source).workspace));
   return {
     holes: whole.flatMap(([, one]) => one.holes(begin)),
+    places: whole.flatMap(([, one]) => one.allHoles(begin)).flatMap((place) => absences.within(place)),
     reported: new Map([...sources].flatMap(([source, { reported }]) => (reported > 0 ? [[source, reported]] : []))),
     messages,
     lastSeq: done,

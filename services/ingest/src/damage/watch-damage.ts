@@ -1,4 +1,5 @@
 import { jetstreamManager } from "@nats-io/jetstream";
+import { isForbidden } from "@tapedeck/shared/log/cluster/replicas";
 import { streamName } from "@tapedeck/shared/log/subjects";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import type { NatsConnection } from "nats";
@@ -22,22 +23,28 @@ export type WatchDamage = {
 
 /** Looks for damage in the log that recording stands on, until the signal. */
 export function watchDamage({ store, ingest, rate, signal, ...options }: WatchDamage): DamageWatch {
+  const { logger } = options;
   const { log, leases, nats } = store;
   const pace = new Pace({ minShare: 0.1, recordingMs: () => recordingDelays.currentMs });
   const check = async () => {
     await using lease = await leases.take("log-check", ingest);
-    return (
-      lease &&
-      (await checkLog({
-        log,
-        ends: log.ends,
-        moving: () => log.moves.closed(),
-        dropped: () => droppedBy(nats),
-        rate,
-        pace,
-        signal,
-      }))
-    );
+    if (lease === undefined) return undefined;
+    const checked = await checkLog({
+      log,
+      ends: log.ends,
+      moving: () => log.moves.closed(),
+      dropped: () => droppedBy(nats),
+      rate,
+      pace,
+      signal,
+    });
+    if (checked !== undefined) {
+      await log.ends.keepHoles(checked.places).catch((err: unknown) => {
+        if (!isForbidden(err)) throw err;
+        logger.warn({ err }, "readers can't learn what the log has lost: give this user of NATS its permissions anew");
+      });
+    }
+    return checked;
   };
   return new DamageWatch({ ...options, epoch: log.epoch, check, signal });
 }

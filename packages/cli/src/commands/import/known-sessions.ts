@@ -4,7 +4,7 @@ import { largestPage } from "@tapedeck/shared/largest-page";
 import { compareTimestamps } from "@tapedeck/shared/time/timestamp";
 import type { ImportedFrame } from "@tapedeck/tap/skaffold/event-log/event-log-file";
 import type { ImportedProcess } from "@tapedeck/tap/skaffold/event-log/split-processes";
-import type { ApiClient, Page } from "../../api/api.ts";
+import { type ApiClient, LostEventsError, type Page } from "../../api/api.ts";
 
 /** The identity of one channel of a session. */
 type Identified = {
@@ -22,7 +22,12 @@ export async function knownSessions(api: ApiClient, source: string) {
   const known: Known[] = [];
   const parameters = { source: `${source}/skaffold`, kind: "session.identified", limit: largestPage };
   for (let after: string | undefined = "start"; after !== undefined; ) {
-    const page: Page<Identified> = await api.get("/api/v1/events", { ...parameters, after });
+    const page: Pick<Page<Identified>, "items" | "nextPage"> = await api
+      .get<Page<Identified>>("/api/v1/events", { ...parameters, after })
+      .catch((error: unknown) => {
+        if (error instanceof LostEventsError) return { items: [], nextPage: error.earliest };
+        throw error;
+      });
     for (const { session, detail } of page.items) {
       const { fingerprintChannel: channel = "", fingerprintSha256: sha = "" } = detail ?? {};
       known.push({ session, channel, sha });

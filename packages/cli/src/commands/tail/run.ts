@@ -70,7 +70,7 @@ export async function tail(options: TailOptions): Promise<void> {
     after = position;
   }
   // Reports an unreachable address or a wrong filter at once.
-  await api.get("/api/v1/events", { ...parametersOf(filter), limit: 1 });
+  await api.get("/api/v1/events", { ...parametersOf(filter), last: 1 });
   // A reader who follows would wait for a mistyped name in vain.
   if (isEmpty && options.follow) await reportUnrecorded(api, options.source);
   const stop = new AbortController();

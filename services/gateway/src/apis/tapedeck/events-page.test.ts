@@ -54,7 +54,7 @@ const away: EventFinder = {
 
 function pageOf(count: number, inTurn = line(), query = away) {
   const log = texts(count);
-  return eventsPage({ log, positions: positions(log), query }, inTurn);
+  return eventsPage({ log, positions: positions(log), query, holes: () => [] }, inTurn);
 }
 
 it("a page with much text in it ends early, and another follows", async () => {
@@ -119,7 +119,7 @@ it.each([
       reached: endPosition("t", messages),
     }),
   };
-  const page = eventsPage({ log, positions: positions(log), query }, line());
+  const page = eventsPage({ log, positions: positions(log), query, holes: () => [] }, line());
   const { items } = await page({ ...request, filter: { kinds: ["log.*"] }, last: offsets.length });
   expect(items).toHaveLength(offsets.length);
   expect(reads.map((read) => [...new Set(read.map(sequenceOf))])).toEqual(turns);

@@ -1,8 +1,12 @@
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { type EventJson, eventToJson } from "@tapedeck/shared/events/json";
 import type { Filter } from "@tapedeck/shared/filter/filter";
+import { toSubjects } from "@tapedeck/shared/filter/subjects";
+import type { KnownHole } from "@tapedeck/shared/log/holes/known-holes";
+import { nextHole } from "@tapedeck/shared/log/holes/telling-holes";
 import type { PageReader, RecordedEvent } from "@tapedeck/shared/log/log";
-import { justBefore, laterOf, messagesBetween, type Offset } from "@tapedeck/shared/log/offset";
+import { earlierOf, endOf, justBefore, laterOf, messagesBetween, type Offset } from "@tapedeck/shared/log/offset";
+import { lostInHole, type OutOfRangeError } from "@tapedeck/shared/log/out-of-range";
 import type { TimedSemaphore } from "../../limits/semaphore.ts";
 import type { Positions } from "../../positions.ts";
 import { FoundEvents } from "./find-events.ts";
@@ -30,6 +34,8 @@ export type EventsPageDeps = {
   readonly log: () => PageReader;
   readonly positions: Positions;
   readonly query: EventFinder;
+  /** What the log has lost: a page ends before a hole, and the next one is an error that says where to go on. */
+  readonly holes: () => readonly KnownHole[];
 };
 
 /**
@@ -50,7 +56,10 @@ export function eventsPage(
   };
 }
 
-async function page({ log, positions, query }: EventsPageDeps, request: EventsPageRequest): Promise<Page<EventJson>> {
+async function page(
+  { log, positions, query, holes }: EventsPageDeps,
+  request: EventsPageRequest,
+): Promise<Page<EventJson>> {
   const reader = log();
   const { firstOffset, lastOffset } = await reader.bounds();
   const end = request.until === undefined ? lastOffset : await positions.resolveUntil(request.until);
@@ -61,9 +70,27 @@ async function page({ log, positions, query }: EventsPageDeps, request: EventsPa
   const { original = false, limit, last } = request;
   // Rendered at once, so that a page holds no originals that it does not show.
   const render = (recorded: RecordedEvent) => eventToJson(recorded, reader.epoch, { original });
-  if (last === undefined) return firstOf(events, range, { limit, render, written: positions.written });
+  if (last === undefined) {
+    const from = { afterOffset, subjects: toSubjects(request.filter, request.workspace) };
+    const hole = nextHole(holes(), from, range.untilOffset);
+    const options = { limit, render, written: positions.written };
+    if (hole === undefined) return firstOf(events, range, options);
+    const page = await firstOf(
+      events,
+      { afterOffset, untilOffset: earlierOf(range.untilOffset, endOf(hole.last)) },
+      options,
+    );
+    return page.nextPage === undefined ? beforeHole(page, lostInHole(reader.epoch, hole)) : page;
+  }
   const known = { ...range, afterOffset: laterOf(afterOffset, justBefore(firstOffset)) };
   return { items: await newestOf(events, known, last, render), position: positions.written(range.untilOffset) };
+}
+
+/** Has all that is left up to the end of a hole. */
+function beforeHole({ items }: Page<EventJson>, loss: OutOfRangeError): Page<EventJson> {
+  const position = items.at(-1)?.position;
+  if (position === undefined) throw loss;
+  return { items, nextPage: position, position };
 }
 
 type Render = (recorded: RecordedEvent) => EventJson;

@@ -40,7 +40,7 @@ const away: EventFinder = {
 function pageOf() {
   const reader = () => log.reader;
   return eventsPage(
-    { log: reader, positions: positions(reader), query: away },
+    { log: reader, positions: positions(reader), query: away, holes: () => [] },
     timedSemaphore({ atOnce: 1, timeoutMs: 60_000, what: "pages of events" }),
   );
 }

@@ -1,6 +1,8 @@
 import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import type { EventJson } from "@tapedeck/shared/events/json";
 import { type Filter, parseFilter } from "@tapedeck/shared/filter/filter";
+import type { KnownHole } from "@tapedeck/shared/log/holes/known-holes";
+import { tellingHoles } from "@tapedeck/shared/log/holes/telling-holes";
 import type { LogReader } from "@tapedeck/shared/log/log";
 import type { CallContext } from "../../call-context.ts";
 import type { TimedSemaphore } from "../../limits/semaphore.ts";
@@ -62,13 +64,18 @@ export type TapedeckApiDeps = StateApiDeps & {
   /** For pages of events: each may hold tens of MiB. */
   readonly pages: TimedSemaphore;
   readonly services: StatusDeps["services"];
+  /** What the log has lost. Default: nothing. */
+  readonly holes?: () => readonly KnownHole[];
 };
 
+const noHoles = (): readonly KnownHole[] => [];
+
 /** Tapedeck's own API: lists, state, events. Knows no transport. */
-export function tapedeckApi({ query, log, positions, pages, largeAnswers, services }: TapedeckApiDeps): TapedeckApi {
+export function tapedeckApi(deps: TapedeckApiDeps): TapedeckApi {
+  const { query, log, positions, pages, largeAnswers, services, holes = noHoles } = deps;
   const readState = stateReader({ query, largeAnswers });
   const pageLog = () => log().pages;
-  const readEvents = eventsPage({ log: pageLog, positions: positionsOf(pageLog), query }, pages);
+  const pageDeps = { log: pageLog, positions: positionsOf(pageLog), query };
 
   /** The state that a subscription begins with, and where its events begin, so that none is missed or repeated. */
   async function stateThenEvents(after: string, filter: Filter, context: CallContext) {
@@ -94,8 +101,9 @@ export function tapedeckApi({ query, log, positions, pages, largeAnswers, servic
     status: (caller) => statusOf({ query, log: log(), services }, caller),
     state: async (context) => stateAnswer(await readState(context)),
     stateMessages: readState,
-    events: readEvents,
-    compare: compareApi({ query, readState, events: readEvents }),
+    events: eventsPage({ ...pageDeps, holes }, pages),
+    // What it compares may lack events: better than no answer.
+    compare: compareApi({ query, readState, events: eventsPage({ ...pageDeps, holes: noHoles }, pages) }),
 
     async subscribe(request, context) {
       refuseAt(context, "a stream has no `at`: use `after` to set where it starts");
@@ -107,7 +115,7 @@ export function tapedeckApi({ query, log, positions, pages, largeAnswers, servic
         const afterOffset = first?.afterOffset ?? (await positions.resolveAfter(after));
         const end = until === undefined ? {} : await endOf(until, request);
         const subscription: Subscription = { workspace, filter, afterOffset, original, ...end };
-        const reader = indexedLog(log(), query, { workspace, filter });
+        const reader = tellingHoles(indexedLog(log(), query, { workspace, filter }), holes);
         const paced =
           speed === "max"
             ? subscribeInBatches(reader, subscription, signal)

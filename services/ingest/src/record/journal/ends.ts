@@ -8,6 +8,7 @@ import {
 } from "@nats-io/jetstream";
 import { infoOfLeader } from "@tapedeck/shared/log/cluster/leader-info";
 import { replicasOfLog, replicateAsLog } from "@tapedeck/shared/log/cluster/replicas";
+import { holesSubject, type KnownHole, keptHoles } from "@tapedeck/shared/log/holes/known-holes";
 import { wrongSequenceCodes } from "@tapedeck/shared/log/jetstream-writer";
 import type { Cursor } from "@tapedeck/shared/log/log";
 import type { Sequence } from "@tapedeck/shared/log/offset";
@@ -57,6 +58,8 @@ export type LogEnds = AsyncDisposable & {
   forget(isRemoved: (source: SourceName) => boolean): Promise<void>;
   /** Everything before it may be missing from now on. */
   dropBefore(seq: Sequence): Promise<void>;
+  /** Readers are to know of these holes, and of no others. Rejects when NATS can't be reached. */
+  keepHoles(holes: readonly KnownHole[]): Promise<void>;
 };
 
 export type LogEndsOptions = { readonly epoch: string; readonly everyMs?: number };
@@ -202,6 +205,10 @@ class Ends implements LogEnds {
 
   async dropBefore(seq: Sequence): Promise<void> {
     await this.#publishFirst(seq, {});
+  }
+
+  async keepHoles(holes: readonly KnownHole[]): Promise<void> {
+    await jetstream(this.#nc).publish(holesSubject, keptHoles(this.#epoch, holes));
   }
 
   async identityKey(): Promise<Uint8Array> {

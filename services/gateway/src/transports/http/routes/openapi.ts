@@ -45,7 +45,7 @@ Names are lowerCamelCase, times are RFC 3339, and 64-bit numbers are strings. Ex
 described here. Unknown parameters are errors. A method that a path does not have is answered with 405.`;
 
 const meanings: Readonly<Record<ErrorCode, string>> = {
-  out_of_range: "the position is no longer available; `earliest` is the first that is",
+  out_of_range: "what follows the position is no longer available, or was lost; go on after `earliest`",
   position_future: "the position is beyond the log's end, which is `latest`",
   position_foreign: "the position is from another log",
   unknown_source: "there is no such source",

@@ -1,0 +1,86 @@
+import type { NatsConnection } from "nats";
+import { z } from "zod";
+import type { SourceName } from "../../source.ts";
+import { startInterval, stopTimer } from "../../sync/timers.ts";
+import { isForbidden } from "../cluster/replicas.ts";
+import type { Sequence } from "../offset.ts";
+import type { Warn } from "../reading/decode.ts";
+import { endsRoot, endsStream } from "../subjects.ts";
+
+/** Where the log has lost messages of a source. The first and the last message there is missing. */
+export type KnownHole = { readonly source: SourceName; readonly first: Sequence; readonly last: Sequence };
+
+/** Where the holes are kept that ingest's last check found, beside the log. */
+export const holesSubject = `${endsRoot}.holes`;
+
+/** No more are kept: the first ones. */
+const maxKnownHoles = 1_000;
+
+const keptSchema = z.object({
+  epoch: z.string(),
+  holes: z.array(z.object({ source: z.string(), first: z.number(), last: z.number() })),
+});
+
+/** What is kept. */
+export function keptHoles(epoch: string, holes: readonly KnownHole[]): string {
+  const inOrder = holes.toSorted((a, b) => a.first - b.first);
+  return JSON.stringify({ epoch, holes: inOrder.slice(0, maxKnownHoles) } satisfies z.input<typeof keptSchema>);
+}
+
+/** Only this subject can be asked for so: the stream has what not every service may read. */
+const question = `$JS.API.DIRECT.GET.${endsStream}.${holesSubject}`;
+const timeoutMs = 2_000;
+
+export type HolesWatchOptions = {
+  readonly nats: NatsConnection;
+  readonly epoch: string;
+  readonly warn: Warn;
+  readonly everyMs?: number;
+};
+
+/** The holes that ingest's last check found, asked for regularly: they are found once in hours. */
+export class HolesWatch implements Disposable {
+  readonly #options: HolesWatchOptions;
+  readonly #timer;
+  #holes: readonly KnownHole[] = [];
+  #hasWarned = false;
+  /** Resolves when they were asked for once. */
+  readonly asked: Promise<void>;
+
+  /** The connection stays the caller's. */
+  constructor(options: HolesWatchOptions) {
+    this.#options = options;
+    this.asked = this.#ask();
+    this.#timer = startInterval(() => void this.#ask(), options.everyMs ?? 10_000).unref();
+  }
+
+  readonly now = (): readonly KnownHole[] => this.#holes;
+
+  /** Where nobody answers, the last answer counts. */
+  async #ask(): Promise<void> {
+    const { nats, epoch, warn } = this.#options;
+    if (nats.isClosed()) return;
+    try {
+      const { data } = await nats.request(question, "", { timeout: timeoutMs });
+      this.#holes = holesIn(data, epoch);
+    } catch (err) {
+      if (!isForbidden(err) || this.#hasWarned) return;
+      this.#hasWarned = true;
+      warn("lost events can't be reported: give this user of NATS its permissions anew", { err });
+    }
+  }
+
+  [Symbol.dispose](): void {
+    stopTimer(this.#timer);
+  }
+}
+
+/** None where nothing is kept, or where it is another log's. */
+function holesIn(data: Uint8Array, epoch: string): readonly KnownHole[] {
+  try {
+    const kept = keptSchema.parse(JSON.parse(new TextDecoder().decode(data)));
+    return kept.epoch === epoch ? kept.holes.map((hole) => ({ ...hole, source: hole.source as SourceName })) : [];
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,111 @@
+import { jetstream, jetstreamManager } from "@nats-io/jetstream";
+import { connect } from "nats";
+import { expect, it } from "vitest";
+import { sourceName } from "../../source.ts";
+import { testWriter } from "../../testing/log-messages.ts";
+import { startTestNats } from "../../testing/nats.ts";
+import { until } from "../../testing/until.ts";
+import { openLog } from "../jetstream.ts";
+import type { FollowOptions, RecordedEvent } from "../log.ts";
+import { logStart, sequenceOf } from "../offset.ts";
+import { endsRoot, endsStream, sourceFilter } from "../subjects.ts";
+import { HolesWatch, holesSubject, type KnownHole, keptHoles } from "./known-holes.ts";
+import { tellingHoles } from "./telling-holes.ts";
+
+const named = (developer: string) =>
+  sourceName({ workspace: "acme", developer, project: "shop", upstream: "skaffold" });
+const [alice, bob] = [named("alice"), named("bob")] as const;
+
+/** A log of its own, with holes that the test knows. */
+async function harness() {
+  await using stack = new AsyncDisposableStack();
+  const nats = stack.use(await startTestNats());
+  const nc = stack.adopt(await connect({ servers: nats.url }), (one) => one.close());
+  const log = stack.use(await openLog(nc, { syncKnown: true }));
+  const jsm = await jetstreamManager(nc);
+  const over = new AbortController();
+  stack.defer(() => over.abort());
+  const holes: KnownHole[] = [];
+  const reader = tellingHoles(log.reader, () => holes);
+  const owned = stack.move();
+  return {
+    nc,
+    jsm,
+    epoch: log.epoch,
+    alice: testWriter(log.writer, alice),
+    bob: testWriter(log.writer, bob),
+    lose: async (source: KnownHole["source"], seq: number) => {
+      await jsm.streams.deleteMessage("TAPEDECK", seq);
+      holes.push({ source, first: seq, last: seq });
+    },
+    async *follow(subjects: readonly string[], options: Partial<FollowOptions> = {}) {
+      const from = { afterOffset: logStart, subjects };
+      for await (const batch of reader.followBatches(from, { signal: over.signal, ...options }))
+        for (const held of batch) yield sequenceOf((held.decode() as RecordedEvent).offset);
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+async function take(sequences: AsyncGenerator<number, void>, count: number): Promise<number[]> {
+  const taken: number[] = [];
+  while (taken.length < count) taken.push((await sequences.next()).value as number);
+  return taken;
+}
+
+it("a follower that has read what was lost later gets no error", async () => {
+  await using on = await harness();
+  await on.alice.append(5);
+  const live = on.follow([]);
+  expect(await take(live, 5)).toEqual([1, 2, 3, 4, 5]);
+  await on.lose(alice, 3);
+  await on.alice.append(1);
+  expect(await take(live, 1)).toEqual([6]);
+});
+
+it("a follower that has not come to a hole yet learns of it when it becomes known", async () => {
+  await using on = await harness();
+  await on.alice.append(200);
+  const slow = on.follow([]);
+  await take(slow, 1);
+  await on.lose(alice, 150);
+  expect(await take(slow, 148)).toHaveLength(148);
+  await expect(take(slow, 1)).rejects.toMatchObject({ code: "out_of_range", reason: "lost" });
+});
+
+it("it ends at the hole where nothing follows that it reads, before it says that it has caught up", async () => {
+  await using on = await harness();
+  await on.alice.append(5);
+  await on.bob.append(5);
+  await on.lose(alice, 5);
+  const caughtUp: number[] = [];
+  const following = on.follow([sourceFilter(alice)], { caughtUp: (offset) => caughtUp.push(offset) });
+  expect(await take(following, 4)).toEqual([1, 2, 3, 4]);
+  await expect(take(following, 1)).rejects.toMatchObject({ code: "out_of_range" });
+  expect(caughtUp).toEqual([]);
+  expect(await take(on.follow([sourceFilter(bob)]), 5)).toEqual([6, 7, 8, 9, 10]);
+});
+
+it("holes are those that were kept last, of this log", async () => {
+  await using on = await harness();
+  const hole = { source: alice, first: 2, last: 3 };
+  const warned: string[] = [];
+  const options = { nats: on.nc, epoch: on.epoch, warn: (message: string) => warned.push(message), everyMs: 10 };
+  using watch = new HolesWatch(options);
+  await watch.asked;
+  expect(watch.now()).toEqual([]);
+  await on.jsm.streams.add({
+    name: endsStream,
+    subjects: [`${endsRoot}.>`],
+    max_msgs_per_subject: 1,
+    allow_direct: true,
+  });
+  const keep = (epoch: string, holes: readonly KnownHole[]) =>
+    jetstream(on.nc).publish(holesSubject, keptHoles(epoch, holes));
+  await keep(on.epoch, [hole]);
+  await until(() => watch.now().length === 1, { message: "the hole" });
+  expect(watch.now()).toEqual([hole]);
+  await keep("another", [hole]);
+  await until(() => watch.now().length === 0, { message: "it to be none of this log's" });
+  expect(warned).toEqual([]);
+});

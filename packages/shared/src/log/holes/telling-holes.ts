@@ -1,0 +1,101 @@
+import type { HeldBatches, HeldEvent, LogReader, ReadFrom } from "../log.ts";
+import { firstMessageAfter, laterOf, type Offset, sequenceOf } from "../offset.ts";
+import { lostInHole } from "../out-of-range.ts";
+import { subjectMatcher } from "../subject-match.ts";
+import { sourceFilter } from "../subjects.ts";
+import type { KnownHole } from "./known-holes.ts";
+
+/** How many tokens of a subject say the source. */
+const sourceTokens = 6;
+
+/** The hole that a reader comes to next; undefined: there is none up to the offset. */
+export function nextHole(
+  holes: readonly KnownHole[],
+  { afterOffset, subjects }: ReadFrom,
+  untilOffset: Offset,
+): KnownHole | undefined {
+  if (holes.length === 0) return undefined; // nearly always
+  const [next, end] = [firstMessageAfter(afterOffset), sequenceOf(untilOffset)];
+  const matches = subjectMatcher(subjects.map(placeOf));
+  const ahead = holes.filter(
+    ({ source, first, last }) => next <= last && first <= end && matches(placeOf(sourceFilter(source)).split(".")),
+  );
+  return ahead.toSorted((a, b) => a.last - b.last)[0];
+}
+
+function placeOf(subject: string): string {
+  return subject.split(".", sourceTokens).join(".");
+}
+
+/**
+ * The log for a reader that is to learn of what is lost: its `historyBatches` and `followBatches` end with an
+ * OutOfRangeError at each hole of a source that it reads, behind all that is left up to there. A hole that it was given
+ * before is none: `holes` are those that are known at the moment.
+ */
+export function tellingHoles(log: LogReader, holes: () => readonly KnownHole[]): LogReader {
+  return {
+    ...log,
+    async *historyBatches(from, untilOffset, signal) {
+      const way = new Way(log.epoch, holes, from);
+      yield* way.through(log.historyBatches(from, untilOffset, signal));
+      if (!signal.aborted) way.passTo(untilOffset);
+    },
+    async *followBatches(from, options) {
+      const way = new Way(log.epoch, holes, from);
+      const left = new AbortController();
+      let failure: { readonly error: unknown } | undefined;
+      const behindHoles = (report: ((offset: Offset) => void) | undefined) => (offset: Offset) => {
+        try {
+          way.passTo(offset);
+          report?.(offset);
+        } catch (error) {
+          failure ??= { error };
+          left.abort();
+        }
+      };
+      const { caughtUp, reached, signal } = options;
+      const following = log.followBatches(from, {
+        signal: AbortSignal.any([signal, left.signal]),
+        reached: behindHoles(reached),
+        ...(caughtUp && { caughtUp: behindHoles(caughtUp) }),
+      });
+      yield* way.through(following);
+      if (failure !== undefined) throw failure.error;
+    },
+  };
+}
+
+/** How far a reader has come. */
+class Way {
+  readonly #epoch: string;
+  readonly #holes: () => readonly KnownHole[];
+  readonly #subjects: readonly string[];
+  #done: Offset;
+
+  constructor(epoch: string, holes: () => readonly KnownHole[], { afterOffset, subjects }: ReadFrom) {
+    [this.#epoch, this.#holes, this.#subjects, this.#done] = [epoch, holes, subjects, afterOffset];
+  }
+
+  async *through(batches: HeldBatches): HeldBatches {
+    for await (const batch of batches) {
+      const { offset } = batch.at(-1) as HeldEvent;
+      const hole = this.#next(offset);
+      const kept = hole === undefined ? batch : batch.filter((held) => sequenceOf(held.offset) <= hole.last);
+      if (kept.length > 0) yield kept;
+      // The hole goes on behind the batch.
+      if (hole === undefined || kept.length === batch.length) this.#done = laterOf(this.#done, offset);
+      else throw lostInHole(this.#epoch, hole);
+    }
+  }
+
+  /** @throws OutOfRangeError when there is a hole up to the offset */
+  passTo(offset: Offset): void {
+    const hole = this.#next(offset);
+    if (hole !== undefined) throw lostInHole(this.#epoch, hole);
+    this.#done = laterOf(this.#done, offset);
+  }
+
+  #next(untilOffset: Offset): KnownHole | undefined {
+    return nextHole(this.#holes(), { afterOffset: this.#done, subjects: this.#subjects }, untilOffset);
+  }
+}

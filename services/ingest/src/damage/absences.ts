@@ -1,0 +1,52 @@
+import type { KnownHole } from "@tapedeck/shared/log/holes/known-holes";
+import type { Sequence } from "@tapedeck/shared/log/offset";
+import type { HolePlace } from "./holes.ts";
+
+/** Expired text may leave millions of them. Where there are more, a hole reaches from one message of its source to the next. */
+const maxAbsences = 1_000_000;
+
+/** Which sequences of the log have no message. */
+export class Absences {
+  readonly #firsts: Sequence[] = [];
+  readonly #lasts: Sequence[] = [];
+  readonly #begin: Sequence;
+  #next: Sequence;
+
+  /** `first`: where the log begins. */
+  constructor(first: Sequence) {
+    this.#begin = first;
+    this.#next = first;
+  }
+
+  /** The next message that there is. */
+  reached(seq: Sequence): void {
+    if (seq > this.#next && this.#firsts.length < maxAbsences) {
+      this.#firsts.push(this.#next);
+      this.#lasts.push(seq - 1);
+    }
+    this.#next = Math.max(this.#next, seq + 1);
+  }
+
+  /** From the first to the last message that is missing there. None where only the log's beginning is. */
+  within({ source, after = 0, before = this.#next - 1 }: HolePlace): readonly KnownHole[] {
+    if (before <= this.#begin) return [];
+    const from = this.#countUpTo(after);
+    const to = this.#countUpTo(before);
+    const [first, last] = [this.#firsts[from], this.#lasts[to - 1]];
+    if (first !== undefined && last !== undefined && to > from) return [{ source, first, last }];
+    const isFull = this.#firsts.length === maxAbsences;
+    return isFull && after + 1 < before ? [{ source, first: after + 1, last: before - 1 }] : [];
+  }
+
+  /** How many begin at a sequence or before. */
+  #countUpTo(seq: Sequence): number {
+    let low = 0;
+    let high = this.#firsts.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((this.#firsts[middle] as Sequence) <= seq) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}

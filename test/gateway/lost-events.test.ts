@@ -1,0 +1,192 @@
+import { readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { credentials, Metadata } from "@grpc/grpc-js";
+import { connect, type Gap } from "@tapedeck/client";
+import { Session } from "@tapedeck/proto/tapedeck/v1/lists";
+import { migrated } from "@tapedeck/query/testing/migrated";
+import { openLog } from "@tapedeck/shared/log/jetstream";
+import { endOf } from "@tapedeck/shared/log/offset";
+import { formatPosition } from "@tapedeck/shared/log/position";
+import { sourceName } from "@tapedeck/shared/source";
+import { freshDatabase } from "@tapedeck/shared/testing/database";
+import { testWriter } from "@tapedeck/shared/testing/log-messages";
+import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
+import { seqIn } from "@tapedeck/shared/testing/positions";
+import { until } from "@tapedeck/shared/testing/until";
+import { connect as connectNats } from "nats";
+import { exportFrom } from "tapedeck/api/exported-sessions";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { type Stack, startStack } from "../stack/stack.ts";
+
+// A file of the log is lost between two runs. Ingest's check finds that, and whoever reads across it learns of it.
+
+const named = (developer: string) =>
+  sourceName({ workspace: "default", developer, project: "shop", upstream: "skaffold" });
+const cleanup = new AsyncDisposableStack();
+afterAll(() => cleanup.disposeAsync());
+let stack: Stack;
+let epoch: string;
+/** The sequences on both sides of the lost file. */
+let [before, after] = [0, 0];
+
+/** Alice and bob in turns, enough for three files; carol at the beginning and at the end alone. */
+async function fill(nats: TestNats): Promise<void> {
+  const nc = await connectNats({ servers: nats.url });
+  await using log = await openLog(nc);
+  epoch = log.epoch;
+  const [alice, bob, carol] = ["alice", "bob", "carol"].map((name) => testWriter(log.writer, named(name)));
+  const large = { summary: "x".repeat(60_000) };
+  await carol?.append(5);
+  for (let turn = 1; turn <= 50; turn++) {
+    await alice?.append(4, large);
+    await bob?.append(2, large);
+  }
+  await carol?.append(5);
+  await log[Symbol.asyncDispose]();
+  await nc.close();
+}
+
+/** The sequences that the log has lost. */
+async function findHole(nats: TestNats): Promise<void> {
+  const nc = await connectNats({ servers: nats.url });
+  await using log = await openLog(nc);
+  for await (const { seq } of log.stored({ first: 1, last: 310, subjects: [] }, new AbortController().signal)) {
+    if (seq > before + 1 && after === 0) after = seq;
+    if (after === 0) before = seq;
+  }
+  await log[Symbol.asyncDispose]();
+  await nc.close();
+}
+
+beforeAll(async () => {
+  const nats = cleanup.use(await startTestNats({ syncAlways: true }));
+  const { url: database } = cleanup.use(await freshDatabase(migrated));
+  await fill(nats);
+  await nats.stop();
+  const folder = nats.streamFolder("TAPEDECK");
+  expect((await readdir(folder)).filter((name) => name.endsWith(".blk"))).toHaveLength(3);
+  await rm(join(folder, "2.blk"));
+  await nats.restart();
+  await findHole(nats);
+  expect(after).toBeGreaterThan(before + 1);
+  const env = { TAPEDECK_INGEST_CHECK_RATE: "100000" };
+  stack = cleanup.use(await startStack({ env, servers: { nats, database } }));
+  const isKnown = async () => (await page(`after=${position(before)}&until=${position(after)}`)).status === 410;
+  await until(isKnown, { message: "the hole to be known" });
+});
+
+const position = (seq: number) => formatPosition({ epoch, offset: endOf(seq) });
+
+async function page(parameters: string) {
+  const { status, body } = await stack.httpCall("GET", `/api/v1/events?${parameters}`);
+  return { status, ...JSON.parse(body) } as {
+    readonly status: number;
+    readonly items?: readonly { readonly position: string }[];
+    readonly nextPage?: string;
+    readonly error?: { readonly code: string; readonly message: string; readonly earliest?: string };
+  };
+}
+
+/** Reads page by page, and goes on where each error says. */
+async function readPages(filter: string, limit = 100) {
+  const sequences: number[] = [];
+  const told: (string | undefined)[] = [];
+  for (let next: string | undefined = "start"; next !== undefined; ) {
+    const { items = [], nextPage, error } = await page(`after=${next}&limit=${limit}&${filter}`);
+    if (error !== undefined) {
+      expect(error.code).toBe("out_of_range");
+      told.push(error.earliest);
+    }
+    sequences.push(...items.map((item) => seqIn(item.position)));
+    next = error?.earliest ?? nextPage;
+  }
+  return { sequences, told };
+}
+
+async function stream(filter: Parameters<ReturnType<typeof connect>["events"]>[0]) {
+  using tapedeck = connect({ url: `http://${stack.http}` });
+  const gaps: Gap[] = [];
+  const sequences: number[] = [];
+  for await (const event of tapedeck.events({
+    after: "start",
+    until: "now",
+    onGap: (gap) => gaps.push(gap),
+    ...filter,
+  }))
+    sequences.push(seqIn(event.position));
+  return { gaps, sequences };
+}
+
+const filters = {
+  none: {},
+  "a source that has lost events": { sources: ["alice/shop/skaffold"] },
+  "a kind, from query's index": { kinds: ["build.started"] },
+} as const;
+
+it.each(Object.keys(filters) as (keyof typeof filters)[])("a stream says what is lost: filter of %s", async (which) => {
+  await stack.caughtUp();
+  const { gaps, sequences } = await stream(filters[which]);
+  expect(gaps).toEqual([{ after: expect.any(String), until: position(after - 1) }]);
+  expect(seqIn(gaps[0]?.after)).toBeLessThanOrEqual(before);
+  const left = sequences.filter((seq) => seq <= before).length;
+  expect(left).toBeGreaterThan(0);
+  expect(sequences.filter((seq) => seq >= after).length).toBeGreaterThan(0);
+  expect(sequences).toEqual(sequences.toSorted((a, b) => a - b));
+});
+
+it("a live stream from before the hole ends there, and one from behind it goes on", async () => {
+  using tapedeck = connect({ url: `http://${stack.http}` });
+  const read = async (from: number) => {
+    for await (const event of tapedeck.events({ after: position(from), sources: ["bob/shop/skaffold"] }))
+      if (seqIn(event.position) >= after) return "behind it";
+    return "ended";
+  };
+  await expect(read(before - 10)).rejects.toMatchObject({ code: "out_of_range", earliest: position(after - 1) });
+  expect(await read(after - 1)).toBe("behind it");
+});
+
+it.each(["", "source=bob/shop/skaffold", "kind=build.started"])("pages say it, too: filter %s", async (filter) => {
+  const { sequences, told } = await readPages(filter, 30);
+  expect(told).toEqual([position(after - 1)]);
+  expect(sequences.filter((seq) => seq <= before).length).toBeGreaterThan(0);
+  expect(sequences.filter((seq) => seq >= after).length).toBeGreaterThan(0);
+  expect(new Set(sequences).size).toBe(sequences.length);
+});
+
+it("a reading that ends within the hole says it, and one that ends before it does not", async () => {
+  const within = await page(`after=${position(before)}&until=${position(before + 1)}`);
+  expect(within).toMatchObject({ status: 410, error: { earliest: position(after - 1) } });
+  expect(await page(`after=start&until=${position(before)}&limit=1`)).toMatchObject({ status: 200 });
+  const { gaps } = await stream({ until: position(before) });
+  expect(gaps).toEqual([]);
+});
+
+it("a reader of a source that has lost nothing gets no error", async () => {
+  expect((await stream({ sources: ["carol/shop/skaffold"] })).gaps).toEqual([]);
+  const { sequences, told } = await readPages("source=carol/shop/skaffold");
+  expect(told).toEqual([]);
+  expect(sequences.length).toBe(10);
+});
+
+it("an export goes on behind the hole", async () => {
+  const [address, name] = [stack.grpc, "the stack"];
+  const target = { address, credentials: credentials.createInsecure(), metadata: new Metadata(), options: {}, name };
+  using from = exportFrom(target);
+  const sequences: number[] = [];
+  const session = Session.fromPartial({ session: "s", source: "default/alice/shop/skaffold" });
+  for await (const event of from.events(session, position(after + 10))) sequences.push(seqIn(event.position));
+  expect(sequences.filter((seq) => seq <= before).length).toBeGreaterThan(0);
+  expect(sequences.filter((seq) => seq >= after).length).toBeGreaterThan(0);
+});
+
+it("the tables go on behind the hole, and query says what they may lack", async () => {
+  await stack.caughtUp();
+  const details = async () => {
+    const answer = await fetch(`http://${stack.queryHealth}/readyz`);
+    return (await answer.json()) as { readonly details?: { readonly warnings?: readonly string[] } };
+  };
+  const warning = await until(async () => (await details()).details?.warnings?.[0], { message: "the warning" });
+  expect(warning).toBe(
+    "the tables may lack events of default/alice/shop/skaffold, default/bob/shop/skaffold, which the log has lost: session.gap events show where",
+  );
+});
