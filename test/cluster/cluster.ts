@@ -161,7 +161,7 @@ async function openLog(settings: NatsSettings): Promise<ConnectedLog> {
     settings: { ...settings, syncAlways: true },
     logger: silentLogger,
     signal: new AbortController().signal,
-    awayMessage: "the log is away",
+    awayMessage: "the log is unavailable",
     prepare: async (opened) => opened,
   });
   if (log === undefined) throw new Error("the log was not opened");

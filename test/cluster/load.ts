@@ -36,7 +36,7 @@ export class RecordedFrames {
     this.#source = source;
   }
 
-  /** Rejects while the log is away. */
+  /** Rejects while the log is unavailable. */
   async count(log: Pick<LogReader, "lastMatch" | "history">): Promise<Readonly<Record<LoadChannel, number>>> {
     const subjects = [sourceFilter(this.#source)];
     const last = await log.lastMatch(subjects);

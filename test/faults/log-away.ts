@@ -8,7 +8,7 @@ import type { ServiceProcess } from "./service-process.ts";
 const folder = "05-control-api-auto-off";
 const spillMemoryBytes = 64 * 1024;
 
-/** Skaffold is dialled while the log is away and read to the end; then the log comes back. */
+/** Skaffold is dialled while the log is unavailable and read to the end; then the log comes back. */
 export async function awayAtTheStart(whileAway: () => Promise<void> = async () => {}): Promise<void> {
   await using harness = await ingestHarness(folder);
   const { fake, nats } = harness;

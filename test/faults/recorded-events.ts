@@ -7,7 +7,7 @@ import { type SourceName, sourceName } from "@tapedeck/shared/source";
 export const skaffoldSource = (developer: string, project = "shop"): SourceName =>
   sourceName({ workspace: "default", developer, project, upstream: "skaffold" });
 
-/** Returns all events of a source, reading on from the end of the last call. Rejects while the log is away. */
+/** Returns all events of a source, reading on from the end of the last call. Rejects while the log is unavailable. */
 export function sourceEvents(log: LogReader, source: SourceName): () => Promise<readonly RecordedEvent[]> {
   const seen: RecordedEvent[] = [];
   const subjects = [sourceFilter(source)];

@@ -26,7 +26,7 @@ let fake: Awaited<ReturnType<typeof startFakeSkaffold>>;
 
 const full = "nothing is recorded: the log's disk is full";
 const lost =
-  "the log has lost 3 recorded events, because its files were damaged (default/bob/web/skaffold 3): session.gap events show where; `tapedeck restore` brings a backup back";
+  "the log has lost 3 recorded events, because its files were damaged (default/bob/web/skaffold 3): session.gap events show where; `tapedeck restore` restores a backup";
 
 beforeAll(async () => {
   const recording = loadRecording(recordingFolder("01-dev-success-3-artifacts-5-iterations"));

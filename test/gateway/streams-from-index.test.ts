@@ -197,7 +197,7 @@ it("a stream reports what the index has passed, and goes on after its last event
   let batches = 0;
   const readBatches: LogReader["readBatches"] = async function* (...request) {
     for await (const batch of on.log.reader.readBatches(...request)) {
-      if (++batches === 5) throw new Error("the log is away");
+      if (++batches === 5) throw new Error("the log is unavailable");
       yield batch;
     }
   };

@@ -82,7 +82,7 @@ async function openLog(url: string): Promise<ConnectedLog> {
     settings: { url, syncAlways: true },
     logger: silentLogger,
     signal: new AbortController().signal,
-    awayMessage: "the log is away",
+    awayMessage: "the log is unavailable",
     prepare: async (opened) => opened,
   });
   if (log === undefined) throw new Error("the log was not opened");

@@ -102,7 +102,7 @@ describe("gRPC", () => {
     ["another scheme", { authorization: "Basic YWxpY2U6c2VjcmV0" }, /is not "Bearer <token>"/],
     ["nothing behind it", { authorization: "Bearer" }, /is not "Bearer <token>"/],
     ["something else", bearing("eyJhbGciOi.eyJzdWIi.c2ln"), /not a Tapedeck token/],
-    ["a token that there is not", bearing(`tdk_${"A".repeat(43)}`), /not known/],
+    ["a token that there is not", bearing(`tdk_${"A".repeat(43)}`), /token is unknown/],
     ["another case", bearing("TDK_"), /not a Tapedeck token/],
   ])("%s: the refusal names the problem", async (_, metadata, words) => {
     const refusal = await grpc.ask("/proto.SkaffoldService/GetState", metadata);

@@ -30,7 +30,7 @@ it("a query over the time limit is limit_exceeded on every transport, without de
   await database.connect();
   await database.query("begin; lock table tapedeck.sources in access exclusive mode");
 
-  const tooLong = "this takes too long: ask for less, or for a shorter time";
+  const tooLong = "this takes too long: narrow the request, for example to a shorter time";
   const error = { code: "limit_exceeded", message: tooLong };
   for (const path of ["/api/v1/sources", "/api/v1/state"]) {
     const { status, body, headers } = await get(path);

@@ -21,7 +21,7 @@ const wrong: readonly Wrong[] = [
       await until(() => on.isRefused(text), { message: "the gateway to know that the token is revoked" });
       return { TAPEDECK_TOKEN: text };
     },
-    /reports: this token is not known: it was revoked.*: provide a valid token/,
+    /reports: this token is unknown: it was revoked.*: provide a valid token/,
   ],
   [
     "a token that has expired",

@@ -17,7 +17,7 @@ const wrong: readonly Wrong[] = [
   [
     "a token that nobody knows",
     () => ({ TAPEDECK_TOKEN: `tdk_${"x".repeat(43)}` }),
-    /localhost:\d+ reports: this token is not known: .*: provide a valid token with `tapedeck login` or TAPEDECK_TOKEN$/,
+    /localhost:\d+ reports: this token is unknown: .*: provide a valid token with `tapedeck login` or TAPEDECK_TOKEN$/,
   ],
   ["no token", () => ({}), /reports: a token is needed: .*: provide a valid token/],
   [

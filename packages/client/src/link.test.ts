@@ -64,7 +64,7 @@ it("leaves one that answers nothing, and tries again", async () => {
 
 it("says when not even the first connection can be made, once, and when it is there", async () => {
   const reported: boolean[] = [];
-  const notReady = { status: 503, body: { error: { code: "not_ready", message: "the log is away" } } };
+  const notReady = { status: 503, body: { error: { code: "not_ready", message: "the log is unavailable" } } };
   let requestCount = 0;
   const refuses = () => (++requestCount > 6 ? undefined : notReady);
   await using gateway = await fakeGateway({ hears: (message, send) => send(caughtUp(message)), refuses });

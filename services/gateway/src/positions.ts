@@ -14,7 +14,7 @@ import { belongsToLog, formatPosition, type Position, parsePosition } from "@tap
 
 /**
  * Resolves the positions and times of clients to offsets in this log. Everything throws
- * TapedeckError: not_ready while the log is away; invalid_argument, position_foreign, position_future and out_of_range for
+ * TapedeckError: not_ready while the log is unavailable; invalid_argument, position_foreign, position_future and out_of_range for
  * a wrong position or time.
  */
 export type Positions = {

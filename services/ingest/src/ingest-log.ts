@@ -44,7 +44,7 @@ export class IngestLog implements AsyncDisposable {
     this.opening = this.#open();
   }
 
-  /** Undefined while the log is away at the start. */
+  /** Undefined while the log is unavailable at the start. */
   get store(): OpenStore | undefined {
     return this.#store;
   }
@@ -63,11 +63,11 @@ export class IngestLog implements AsyncDisposable {
   }
 
   async bounds() {
-    if (this.#store === undefined) throw new Error("the log is away");
+    if (this.#store === undefined) throw new Error("the log is unavailable");
     return this.#store.log.reader.bounds();
   }
 
-  /** Why nothing is recorded now; rejects when the log is away or damaged at its end. */
+  /** Why nothing is recorded now; rejects when the log is unavailable or damaged at its end. */
   async check(): Promise<string | undefined> {
     await this.bounds();
     await this.#store?.assertWhole();

@@ -30,7 +30,7 @@ export function ingestMetrics({ spills, connected, isFull, damage }: IngestGauge
   const counter = <Label extends string>(name: string, help: string, labelNames: readonly Label[]) =>
     new Counter({ name: `tapedeck_ingest_${name}`, help, labelNames, registers });
 
-  const frames = counter("frames_total", "Frames by what became of them (recorded, repeated, unreadable, oversize).", [
+  const frames = counter("frames_total", "Frames by result (recorded, repeated, unreadable, oversize).", [
     "source",
     "channel",
     "what",
@@ -45,7 +45,7 @@ export function ingestMetrics({ spills, connected, isFull, damage }: IngestGauge
   const unknown = counter("unknown_channel_total", "Frames of unknown channels.", ["source"]);
   const lastSeen = new Gauge({
     name: "tapedeck_ingest_heard_timestamp_seconds",
-    help: "When a list of a polled source was heard last: seconds since 1970, by the clock of its tap.",
+    help: "When a list of a polled source was last seen: seconds since 1970, by the clock of its tap.",
     labelNames: ["source", "collection"],
     registers,
   });
@@ -90,7 +90,7 @@ function sourceGauges(registry: Registry, { spills, connected }: Pick<IngestGaug
   });
   new Gauge({
     name: "tapedeck_ingest_spill_items",
-    help: "Things seen that are not in the log yet.",
+    help: "Items that are not in the log yet.",
     labelNames: ["source"],
     registers,
     collect() {

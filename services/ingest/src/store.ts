@@ -36,7 +36,7 @@ export function openStore(
     settings,
     logger,
     signal,
-    awayMessage: "the log is away: what taps send waits in their spills",
+    awayMessage: "the log is unavailable: items wait in the spills of their taps",
     leaveOutErased: false,
     prepare: (log) => storeOn(log, ingest, signal),
   });

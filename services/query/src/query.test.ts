@@ -66,7 +66,7 @@ it("refuses a log that lost its end and has grown past the tables since", async 
   expect(end).toBeLessThan(10);
   await on.write(Array.from({ length: 12 }, () => script.add({ kind: "source.checkpoint" })));
   await expect(refusal(on)).rejects.toThrow(
-    `the database is at position ${on.endAt(10)}, but position ${on.at(end + 1)} was given to another event since, so the log has lost events: bring a backup back with \`tapedeck restore\`, or continue with what is left, under new positions, with \`tapedeck new-epoch\`.`,
+    `the database is at position ${on.endAt(10)}, but position ${on.at(end + 1)} was assigned to another event since, so the log has lost events: restore a backup with \`tapedeck restore\`, or continue with what is left, under new positions, with \`tapedeck new-epoch\`.`,
   );
   // Once all agree on a new epoch: tables of a log that is no more are dropped, and made from what is there.
   expect(await forgetForeignTables(on.databaseUrl, on.log.reader)).toBe(true);
@@ -106,7 +106,7 @@ it("begins no log where the tables know one, also when nothing beside the log do
   await writeFile(description, Buffer.alloc((await stat(description)).size));
   await on.nats.restart();
   await expect(refusal(on)).rejects.toThrow(
-    `the nats-server has no log, but the database has its events up to position ${on.endAt(1)}: bring the log's files back (such as meta.inf), or bring a backup back with \`tapedeck restore\`, or continue with what is left, under new positions, with \`tapedeck new-epoch\`.`,
+    `the nats-server has no log, but the database has its events up to position ${on.endAt(1)}: bring the log's files back (such as meta.inf), or restore a backup with \`tapedeck restore\`, or continue with what is left, under new positions, with \`tapedeck new-epoch\`.`,
   );
   const isMissing = () =>
     streams.info("TAPEDECK").then(
@@ -133,7 +133,7 @@ it("stops where a limit of the log has dropped what the tables lack, and a rebui
   await using query = await on.startQuery();
   const details = async () => (await fetch(`http://${query.addresses.health}/readyz`)).text();
   await until(async () => (await details()).includes("has dropped events that they lack"), { message: "the reason" });
-  expect(await details()).toContain(`position ${on.endAt(10)} is no longer kept: continue after ${on.endAt(30)}`);
+  expect(await details()).toContain(`position ${on.endAt(10)} is no longer available: continue after ${on.endAt(30)}`);
   expect(sequenceOf(query.position)).toBe(10);
   const signal = AbortSignal.timeout(90_000);
   const log = on.log.reader;

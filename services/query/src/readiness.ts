@@ -45,7 +45,7 @@ export class QueryReadiness implements ProjectionObserver, Pick<ApiDeps, "databa
   };
 
   readonly log = (): LogReader => {
-    if (this.#log === undefined) throw new TapedeckError("not_ready", "the log is away: try again in a moment");
+    if (this.#log === undefined) throw new TapedeckError("not_ready", "the log is unavailable: try again in a moment");
     return this.#log.reader;
   };
 

@@ -25,7 +25,7 @@ const cutOff = (text: string) => (response: ServerResponse) => {
 };
 
 const refused = (status: number) => (response: ServerResponse) => {
-  response.writeHead(status).end('{"error":{"code":"not_ready","message":"the log is away"}}');
+  response.writeHead(status).end('{"error":{"code":"not_ready","message":"the log is unavailable"}}');
 };
 
 it("the progress of an erasure is asked for again when its connection breaks off", async () => {
@@ -38,5 +38,5 @@ it("the progress of an erasure is asked for again when its connection breaks off
 it("an erasure that was never heard of is not asked for again", async () => {
   const url = await gateway([refused(503)]);
   const erasing = remoteMaintenance(url).erase("01KE3M9Z6Q4W8T2V5X7Y9A1B30", signal);
-  await expect(Array.fromAsync(erasing)).rejects.toMatchObject({ message: "the log is away" });
+  await expect(Array.fromAsync(erasing)).rejects.toMatchObject({ message: "the log is unavailable" });
 });

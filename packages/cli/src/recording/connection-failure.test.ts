@@ -133,7 +133,10 @@ it("a message of Tapedeck itself is printed as it is", () => {
   const target = { address: "127.0.0.1:7051", name: "127.0.0.1:7051" };
   const reported = (error: TapedeckError) => failureOf(Object.assign(new Error("x"), toGrpcStatus(error)), target);
   expect(reported(new TapedeckError("forbidden", "not you"))).toEqual({ why: "not you", mends: false });
-  expect(reported(new TapedeckError("not_ready", "the log is away"))).toEqual({ why: "the log is away", mends: true });
+  expect(reported(new TapedeckError("not_ready", "the log is unavailable"))).toEqual({
+    why: "the log is unavailable",
+    mends: true,
+  });
   const cancelled = Object.assign(new Error("x"), { code: status.CANCELLED, details: "Call cancelled" });
   expect(failureOf(cancelled, target)).toBeUndefined();
 });

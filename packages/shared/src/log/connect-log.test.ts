@@ -18,7 +18,7 @@ function attempts(results: readonly ("ok" | Error)[]) {
     return log;
   };
   const messages = (text: string) => warn.mock.calls.filter((call) => JSON.stringify(call).includes(text)).length;
-  const options = { service: "test", logger, awayMessage: "the log is away", prepare };
+  const options = { service: "test", logger, awayMessage: "the log is unavailable", prepare };
   return { options, connections, messages };
 }
 
@@ -29,7 +29,7 @@ it("retries until it succeeds, reports the failure once, and closes the connecti
   const { options, connections, messages } = attempts([new Error("no answer"), new Error("no answer"), "ok"]);
   const log = await connectLog({ ...options, settings: { url: nats.url }, signal: never });
   expect(connections.map((connection) => connection.isClosed())).toEqual([true, true, false]);
-  expect(messages("the log is away")).toBe(1);
+  expect(messages("the log is unavailable")).toBe(1);
   expect(messages("sync_interval")).toBe(1);
   await log?.[Symbol.asyncDispose]();
   expect(connections[2]?.isClosed()).toBe(true);
@@ -41,7 +41,7 @@ it("a log that is unusable is not opened again", async () => {
   const opening = connectLog({ ...options, settings: { url: nats.url, syncAlways: true }, signal: never });
   await expect(opening).rejects.toThrow("it has lost its end");
   expect(connections.map((connection) => connection.isClosed())).toEqual([true]);
-  expect(messages("the log is away")).toBe(0);
+  expect(messages("the log is unavailable")).toBe(0);
 });
 
 it("gives up when the signal aborts", async () => {

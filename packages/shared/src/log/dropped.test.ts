@@ -124,7 +124,7 @@ describe.each([
     const error = await errorOf(late.rest());
     expect([late.got, error.message]).toEqual([
       [],
-      `position ${on.position(30)} is no longer kept: continue after ${on.position(first - 1)}; the events before are lost`,
+      `position ${on.position(30)} is no longer available: continue after ${on.position(first - 1)}; earlier events are lost`,
     ]);
     await expect(on.log.reader.assertKept(endOf(30))).rejects.toThrow(error.message);
     const page = on.log.reader.pages.history({ afterOffset: endOf(30), subjects: [] }, endOf(500), on.signal);

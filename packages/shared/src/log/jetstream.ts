@@ -67,7 +67,7 @@ export class LogLostError extends LogUnusableError {
   constructor({ epoch, seq }: KnownEnd, cause: unknown) {
     const last = formatPosition({ epoch, offset: endOf(seq) });
     super(
-      `the nats-server has no log (the stream ${defaultStreamName}), but events up to position ${last} were recorded on it: its data are damaged or were deleted. Bring its files back (such as meta.inf) and start it again, bring a backup back with \`tapedeck restore\`, or continue with what is left, under new positions, with \`tapedeck new-epoch\`.`,
+      `the nats-server has no log (the stream ${defaultStreamName}), but events up to position ${last} were recorded on it: its data are damaged or were deleted. Bring its files back (such as meta.inf) and start it again, restore a backup with \`tapedeck restore\`, or continue with what is left, under new positions, with \`tapedeck new-epoch\`.`,
       { cause },
     );
   }
@@ -150,7 +150,7 @@ async function madeElsewhere(jsm: JetStreamManager, name: string): Promise<Strea
   try {
     return await jsm.streams.info(name);
   } catch (cause) {
-    throw isNotFound(cause) ? new LogNotReadyError(`the stream ${name} is being made`, { cause }) : cause;
+    throw isNotFound(cause) ? new LogNotReadyError(`the stream ${name} is being created`, { cause }) : cause;
   }
 }
 
@@ -186,7 +186,7 @@ export function newStream(name: string, replicas: number): Partial<StreamConfig>
 class LogMissingError extends Error {
   override readonly name = "LogMissingError";
   constructor(stream: string, cause: unknown) {
-    super(`there is no stream ${stream} on this nats-server yet, and this user may not create it: ingest does`, {
+    super(`there is no stream ${stream} on this nats-server yet, and this user may not create it: ingest creates it`, {
       cause,
     });
   }

@@ -175,14 +175,14 @@ export type LogReader = {
   firstSince(time: Date): Promise<Offset | undefined>;
   /**
    * Everything after `afterOffset` that matches, in order, once each; ends when `untilOffset` (inclusive) or the log's
-   * end has been passed. Waits while the log is away and continues by itself; ends early, without an error, when the
+   * end has been passed. Waits while the log is unavailable and continues by itself; ends early, without an error, when the
    * signal aborts.
    * @throws OutOfRangeError where a limit of the stream has dropped what comes next, or nats-server can't read it
    */
   history(from: ReadFrom, untilOffset: Offset, signal: AbortSignal): AsyncGenerator<RecordedEvent, void>;
   /**
    * History, then live, in order, once each, without an end. `caughtUp` is called once, when the live tail is joined,
-   * with the log's end of that moment. Waits while the log is away and continues by itself; ends, without an error,
+   * with the log's end of that moment. Waits while the log is unavailable and continues by itself; ends, without an error,
    * when the signal aborts. A consumer that stops asking costs nothing but a number: what it misses is read from the
    * log later.
    * @throws LogReplacedError when the stream is replaced under it (another epoch, or an earlier end)

@@ -22,7 +22,7 @@ export class OutOfRangeError extends TapedeckError {
 export function noLongerKept(epoch: string, after: Offset, first: Sequence, field?: string): OutOfRangeError {
   const position = formatPosition({ epoch, offset: after });
   const earliest = formatPosition({ epoch, offset: justBefore(offsetOf(first)) });
-  const message = `position ${position} is no longer kept: continue after ${earliest}; the events before are lost`;
+  const message = `position ${position} is no longer available: continue after ${earliest}; earlier events are lost`;
   return new OutOfRangeError("dropped", message, { earliest, ...(field !== undefined && { field }) });
 }
 

@@ -6,7 +6,7 @@ import { createMetrics } from "./metrics.ts";
 const local = { host: "127.0.0.1", port: 0 };
 
 it("a service is ready when all its checks pass, and otherwise says why not", async () => {
-  let log: string | undefined = "the log is away";
+  let log: string | undefined = "the log is unavailable";
   const checks = {
     log: () => log,
     tables: async () => {
@@ -20,7 +20,7 @@ it("a service is ready when all its checks pass, and otherwise says why not", as
     return { status: response.status, body: await response.text() };
   };
   expect((await ask("/healthz")).status).toBe(200);
-  const away = { ready: false, checks: { log: "the log is away", tables: "no connection" } };
+  const away = { ready: false, checks: { log: "the log is unavailable", tables: "no connection" } };
   expect(await ask("/readyz")).toEqual({ status: 503, body: JSON.stringify(away) });
   log = undefined;
   expect((await ask("/readyz?verbose")).status).toBe(200);

@@ -64,7 +64,7 @@ it("a token is known as soon as it was created", async () => {
     expect(await on.tokens.find(text)).toMatchObject({ record });
   }
   const { text } = makeToken(request);
-  await expect(on.tokens.find(text)).rejects.toEqual(refused("unauthenticated", /not known/));
+  await expect(on.tokens.find(text)).rejects.toEqual(refused("unauthenticated", /token is unknown/));
 });
 
 it("a text that can't be a token is refused with what is wrong with it", async () => {
@@ -216,7 +216,7 @@ it.each([
   const token = makeToken(request);
   on.connection.publish(subjectOf(token), value);
   await on.connection.flush();
-  await expect(on.tokens.find(token.text)).rejects.toEqual(refused("unauthenticated", /not known/));
+  await expect(on.tokens.find(token.text)).rejects.toEqual(refused("unauthenticated", /token is unknown/));
   expect(await on.store.list()).toEqual([]);
 });
 

@@ -77,7 +77,7 @@ class TokenCache implements KnownTokens {
     if (this.#snapshot === undefined || !this.#live.has(hash)) await this.#readAfresh();
     const token = this.#live.get(hash);
     if (token === undefined) {
-      throw unauthenticated("this token is not known: it was revoked, or is of another Tapedeck");
+      throw unauthenticated("this token is unknown: it was revoked, or belongs to another Tapedeck");
     }
     this.#expire();
     token.over.throwIfAborted();
@@ -176,7 +176,7 @@ function wrongForm(text: string): string {
   const has = `it has ${text.length} characters, and a token has ${tokenLength}`;
   if (text.length < tokenLength) return `this token is incomplete: ${has}`;
   if (text.length > tokenLength) return `this token is too long: ${has}`;
-  return "this is not a Tapedeck token: it has characters that are in none";
+  return "this is not a Tapedeck token: it has characters that tokens never have";
 }
 
 function unauthenticated(message: string): TapedeckError {

@@ -44,7 +44,7 @@ export class PolledConnection {
   /** Never rejects. UNAVAILABLE is the end of the connection. */
   async call(path: string, request: Uint8Array, timeoutMs: number): Promise<Reply> {
     const { signal } = this;
-    if (signal.aborted) return failedReply(status.CANCELLED, "the connection is over");
+    if (signal.aborted) return failedReply(status.CANCELLED, "the connection has ended");
     const reply = await callUnary(this.#client, path, request, { timeoutMs, signal, metadata: this.#newMetadata() });
     if (reply.code === status.UNAVAILABLE) this.#finish(`UNAVAILABLE: ${reply.message}`);
     return reply;
@@ -59,7 +59,7 @@ export class PolledConnection {
     return signal.aborted && reply.code === status.CANCELLED ? unanswered : reply;
   }
 
-  /** Opens a stream, which may still deliver messages after the connection is over and before it is closed. */
+  /** Opens a stream, which may still deliver messages after the connection has ended and before it is closed. */
   open(path: string, request: Uint8Array): ClientReadableStream<Buffer> {
     const { signal } = this.#closed;
     const metadata = this.#newMetadata();
@@ -91,7 +91,7 @@ export class PolledConnection {
   }
 
   readonly #leave = (): void => {
-    this.#finish("the tap has left");
+    this.#finish("the tap has disconnected");
     this.close();
   };
 

@@ -13,7 +13,7 @@ export type DialLoopOptions = Pick<TapOptions, "address" | "emit" | "signal"> & 
   readonly timeoutMs: number;
   readonly now: () => Timestamp;
   readonly delays: DialDelays;
-  /** Records one connection. Resolves after the connection is over and nothing more comes of it. */
+  /** Records one connection. Resolves after the connection has ended and nothing more comes of it. */
   readonly record: (server: DialledServer, emit: EmitContent) => Promise<void>;
 };
 

@@ -91,7 +91,8 @@ export function pushItems(options: PushOptions): RunningPush {
       const isRefused = refusals.has(codeOf(error));
       // A recorder that refuses a name is not away, and takes the next name.
       if (error !== renamed) {
-        if (error !== undefined) log.warn({ err: error, attempt, tap: spill.hello().tap }, "the recorder is away");
+        if (error !== undefined)
+          log.warn({ err: error, attempt, tap: spill.hello().tap }, "the recorder is unavailable");
         options.away?.(error);
       }
       await delay(isRefused ? afterRefusal.next() : afterAway.next(), stopped);
@@ -188,7 +189,7 @@ async function connect({ link, spill, control, log, ...options }: PushOptions, s
 
   try {
     for await (const response of link(box, signal)) take(response);
-    return welcome === undefined ? new Error("the recorder hung up before it answered") : undefined;
+    return welcome === undefined ? new Error("the recorder closed the connection before it answered") : undefined;
   } catch (error) {
     if (codeOf(error) !== status.ALREADY_EXISTS) return error;
     const name = options.sourceTaken?.((error as Error).message);

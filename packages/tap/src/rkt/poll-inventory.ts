@@ -34,7 +34,7 @@ const recentPolls = 5;
 /** An abandoned call keeps waiting inside the server, so failing calls must not become many. */
 const failedMs = { first: 1_000, longest: 30_000 };
 
-/** Polls the pods or the images, one call after the other, until the connection is over. */
+/** Polls the pods or the images, one call after the other, until the connection has ended. */
 export class InventoryPoll {
   readonly #options: InventoryPollOptions;
   readonly #afterFailure = backoff(failedMs.first, failedMs.longest);

@@ -37,7 +37,7 @@ export class SingleItems {
     this.#unanswered.clear();
   }
 
-  /** Inspects in rounds until `over` resolves, or the connection is over. Never rejects. */
+  /** Inspects in rounds until `over` resolves, or the connection has ended. Never rejects. */
   async inspectUntil(over: Promise<unknown>): Promise<void> {
     const { connection, intervalMs, share } = this.#options;
     const stop = new AbortController();

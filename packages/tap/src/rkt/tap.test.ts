@@ -369,7 +369,7 @@ describe("a tap that is stopped", () => {
     await tapped.done;
     expect(tapped.items.at(-1)?.what).toEqual({
       $case: "closed",
-      value: { reason: "the tap has left", process_ended: false },
+      value: { reason: "the tap has disconnected", process_ended: false },
     });
     await when("rkt to be rid of us", () => fake.calls.ListPods.inFlight + fake.calls.ListImages.inFlight === 0);
     expect(tapped.observations("pods")).toEqual([]);

@@ -109,7 +109,7 @@ export class SkaffoldConnection {
     await this.#idle();
     this.#isLeaving = true;
     for (const stream of this.#open.values()) stream.cancel();
-    this.#finish("the tap has left");
+    this.#finish("the tap has disconnected");
   }
 
   #openStream(channel: SkaffoldChannel): void {

@@ -69,7 +69,7 @@ export class ConnectionPolls {
     this.#resources = new ResourcePoll({ connection, known, timeoutMs, emit: emitResources, jobs: this.#jobs });
   }
 
-  /** Resolves after the connection is over and its streams have ended. */
+  /** Resolves after the connection has ended and its streams have ended. */
   async run(): Promise<void> {
     const connection = this.#connection;
     connection.signal.addEventListener("abort", this.#jobTimer.wake);

@@ -26,7 +26,7 @@ export type JobPollOptions = {
   readonly onChange: () => void;
 };
 
-/** Lists the jobs, one call after the other, until the connection is over. */
+/** Lists the jobs, one call after the other, until the connection has ended. */
 export class JobPoll {
   readonly #options: JobPollOptions;
   readonly #firstPoll = Promise.withResolvers<void>();

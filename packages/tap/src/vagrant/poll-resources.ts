@@ -60,7 +60,7 @@ class PolledKind {
 }
 
 /**
- * Polls the resources of each kind, one call after the other, until the connection is over. Kinds don't wait for each
+ * Polls the resources of each kind, one call after the other, until the connection has ended. Kinds don't wait for each
  * other, except for the first result, which has all of them.
  */
 export class ResourcePoll {

@@ -190,7 +190,7 @@ describe("a connection", () => {
     await when("the streams", () => ids.every((id) => tapped.streamed(id).length > 0));
     tapped.leave();
     await tapped.done;
-    expect(tapped.all("closed")).toEqual([{ reason: "the tap has left", process_ended: false }]);
+    expect(tapped.all("closed")).toEqual([{ reason: "the tap has disconnected", process_ended: false }]);
     expect(tapped.items.at(-1)?.what?.$case).toBe("closed");
     for (const id of ids) expect(tapped.ends(id)).toHaveLength(1);
     await when("the server to notice", () => fake.streams() === 0);

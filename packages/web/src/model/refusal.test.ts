@@ -9,7 +9,7 @@ it.each([
     "Tapedeck is asked too much right now. Try again in 3 seconds.",
   ],
   [
-    { code: "limit_exceeded", message: "more than 10000 groups: ask for less" },
+    { code: "limit_exceeded", message: "more than 10000 groups: narrow the request" },
     undefined,
     "That is too much for one answer. Choose a shorter time, or one developer or project.",
   ],
@@ -19,7 +19,7 @@ it.each([
     "Tapedeck is not ready for this yet. Try again in a moment.",
   ],
   [
-    { code: "out_of_range", message: "position 1-a is no longer kept", earliest: "2-a" },
+    { code: "out_of_range", message: "position 1-a is no longer available", earliest: "2-a" },
     undefined,
     "What was recorded then is no longer kept. Choose a later time.",
   ],

@@ -281,7 +281,7 @@ function amountText({ bytes, messages }: Amount): string {
   return `${bytesText(Number(bytes))}, ${plural(Number(messages), "message")}`;
 }
 
-/** The events that wait while the log is away, of all sources; a few items are always on their way. */
+/** The events that wait while the log is unavailable, of all sources; a few items are always on their way. */
 function WaitingFigure({ waiting }: { readonly waiting: readonly Waiting[] }) {
   const sum = (name: keyof Waits) => String(waiting.reduce((all, one) => all + Number(one[name]), 0));
   const all = { items: sum("items"), bytes: sum("bytes"), dropped: sum("dropped") };

@@ -9,7 +9,7 @@ import { countOf, type Hole } from "./holes.ts";
 import type { LogCheckResult } from "./log-check.ts";
 
 export type DamageWatchOptions = {
-  /** Undefined when it was not this process's turn, or it is stopped. Rejects when the log is away. */
+  /** Undefined when it was not this process's turn, or it is stopped. Rejects when the log is unavailable. */
   readonly check: () => Promise<LogCheckResult | undefined>;
   readonly epoch: string;
   /** Records a fact of a session, or of the source where that is empty; resolves when it is in the log. */
@@ -51,7 +51,7 @@ export class DamageWatch implements AsyncDisposable {
     const all = [...lost.values()].reduce((sum, count) => sum + count, 0);
     if (all === 0) return undefined;
     const sources = [...lost].map(([source, count]) => `${source} ${count}`).join(", ");
-    return `the log has lost ${all} recorded ${all === 1 ? "event" : "events"}, because its files were damaged (${sources}): session.gap events show where; \`tapedeck restore\` brings a backup back`;
+    return `the log has lost ${all} recorded ${all === 1 ? "event" : "events"}, because its files were damaged (${sources}): session.gap events show where; \`tapedeck restore\` restores a backup`;
   }
 
   async #run(): Promise<void> {

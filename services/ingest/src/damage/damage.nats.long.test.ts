@@ -226,7 +226,7 @@ it("a log that lost its end is refused: no position is given twice", async () =>
   expect(lastSeq).toBeLessThan(300);
   await using ingest = await ingestOn(nats);
   await expect(ingest.failed).rejects.toThrow(
-    `the log ends at position ${endText(logReader.log, lastSeq)}, but positions up to ${endText(logReader.log, 300)} were given: it has lost events. Bring a backup back with \`tapedeck restore\`, or continue with what is left, under new positions, with \`tapedeck new-epoch\`.`,
+    `the log ends at position ${endText(logReader.log, lastSeq)}, but positions up to ${endText(logReader.log, 300)} were given: it has lost events. Restore a backup with \`tapedeck restore\`, or continue with what is left, under new positions, with \`tapedeck new-epoch\`.`,
   );
   await until(async () => (await ingest.ready()).status === 503, { message: "it not to be ready" });
 });
@@ -262,7 +262,7 @@ it("so is one that loses its end while ingest runs: it records nothing more, and
   };
   const sentence = await until(said, { message: "it to be said" });
   // Other channels may have gone on after those frames.
-  const [, given] = /positions up to (\S+) were given/.exec(sentence) ?? [];
+  const [, given] = /positions up to (\S+) were assigned/.exec(sentence) ?? [];
   expect(seqIn(given)).toBeGreaterThanOrEqual(lastSeq);
   expect(await pushRefusal(ingest.addresses.grpc)).toMatchObject({ code: 14, details: expect.stringContaining(why) });
   expect(await lastMessage(logReader.log)).toBe(left);
@@ -299,7 +299,7 @@ it("so is one that lost what ingest itself had recorded", async () => {
   await cutInHalf(nats);
   await using ingest = await ingestOn(nats);
   const why = await ingest.failed.catch(String);
-  const [, given] = /positions up to (\S+) were given/.exec(why ?? "") ?? [];
+  const [, given] = /positions up to (\S+) were assigned/.exec(why ?? "") ?? [];
   expect(seqIn(given)).toBeGreaterThanOrEqual(lastSeq);
 });
 
@@ -323,7 +323,7 @@ it.each(["is asked", "has recorded before"])("so is one that ends before query's
   };
   await until(isBack, { message: "the connection to be back" });
   await using ingest = await ingestOn(nats);
-  await expect(ingest.failed).rejects.toThrow(`but positions up to ${endText(log, 20)} were given`);
+  await expect(ingest.failed).rejects.toThrow(`but positions up to ${endText(log, 20)} were assigned`);
   reporting[Symbol.dispose]();
   await nc.close();
 });

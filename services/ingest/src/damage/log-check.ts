@@ -44,7 +44,7 @@ const stride = 100;
 
 /**
  * Reads all of the log once, message by message and no faster than it may, and finds what is missing of each source.
- * Undefined when the signal aborts. Rejects when the log is away.
+ * Undefined when the signal aborts. Rejects when the log is unavailable.
  */
 export async function checkLog(options: LogCheckOptions): Promise<LogCheckResult | undefined> {
   const { log, ends, rate, pace, signal } = options;

@@ -59,7 +59,7 @@ it("a log whose description is damaged is not begun anew; the file brings it bac
   const whole = await readFile(on.description);
   await on.whileStopped(() => writeFile(on.description, Buffer.alloc(whole.byteLength)));
   await expect(on.start()).rejects.toThrow(
-    `the nats-server has no log (the stream TAPEDECK), but events up to position ${on.position(20)} were recorded on it: its data are damaged or were deleted. Bring its files back (such as meta.inf) and start it again, bring a backup back with \`tapedeck restore\`, or continue with what is left, under new positions, with \`tapedeck new-epoch\`.`,
+    `the nats-server has no log (the stream TAPEDECK), but events up to position ${on.position(20)} were recorded on it: its data are damaged or were deleted. Bring its files back (such as meta.inf) and start it again, restore a backup with \`tapedeck restore\`, or continue with what is left, under new positions, with \`tapedeck new-epoch\`.`,
   );
   await expect(on.jsm.streams.info(streamName)).rejects.toThrow("not found");
   await on.whileStopped(() => writeFile(on.description, whole));
@@ -90,7 +90,7 @@ it("a log that has taken the place of the one with the events is refused until n
   await expect(on.start()).rejects.toThrow("the nats-server has no log");
   const { config } = await on.jsm.streams.add(newStream(streamName, 1));
   await expect(on.start()).rejects.toThrow(
-    `the log is another one (epoch ${config.metadata?.["tapedeck-epoch"]}) than the one in which events up to position ${on.position(20)} were recorded. Bring that one back with \`tapedeck restore\`, or continue with this one, under new positions, with \`tapedeck new-epoch\`.`,
+    `the log (epoch ${config.metadata?.["tapedeck-epoch"]}) is not the one in which events up to position ${on.position(20)} were recorded. Restore that one with \`tapedeck restore\`, or continue with this one, under new positions, with \`tapedeck new-epoch\`.`,
   );
   await renewEpoch(on.nc);
   await using store = await on.start();

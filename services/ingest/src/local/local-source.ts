@@ -138,7 +138,7 @@ class TappedSource implements LocalSource {
     const store = await storeOf(AbortSignal.any([stop, bound.signal]));
     stopTimer(late);
     const lease = store && (await this.#take(stop));
-    if (lease === undefined && !stop.aborted) logger.warn({ source }, "the log is away: dialling without it");
+    if (lease === undefined && !stop.aborted) logger.warn({ source }, "the log is unavailable: dialling without it");
     return lease;
   }
 
@@ -159,7 +159,7 @@ class TappedSource implements LocalSource {
         logger.info({ source, state: this.#state }, "another recorder has this source: standing by");
         await store.leases.freed(source, signal);
       } catch (err) {
-        logger.warn({ source, err }, "the log is away");
+        logger.warn({ source, err }, "the log is unavailable");
         // No other holder has been reported, and the upstream is best dialled early.
         const isUndecided = this.#state === "waiting for the log" || this.#state === "waiting for the upstream";
         if (isUndecided && ++failures === maxFailures) return undefined;

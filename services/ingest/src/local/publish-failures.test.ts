@@ -15,7 +15,7 @@ import { openLogReader, skaffoldSource } from "../testing/ingest-harness.ts";
 import { PublishFailures } from "./publish-failures.ts";
 
 const deleted =
-  "the log was deleted: stop Tapedeck, and bring the log back with `tapedeck restore`, or begin anew with `tapedeck new-epoch`";
+  "the log was deleted: stop Tapedeck, and restore it with `tapedeck restore`, or start a new one with `tapedeck new-epoch`";
 
 it("a log that is deleted is an error in ingest's log, reported once, and ingest is not ready", async () => {
   const recording = loadRecording(`${recordings.skaffold}/01-dev-success-3-artifacts-5-iterations`);
@@ -53,7 +53,7 @@ it("a log that is deleted is an error in ingest's log, reported once, and ingest
   await fake.playUntil({ v1: 10 });
   await until(() => error.mock.calls.length > 0, { message: "the error to be reported" });
   expect(error.mock.calls).toEqual([
-    [{ err: expect.objectContaining({ message: deleted }) }, expect.stringContaining("nothing gets into the log")],
+    [{ err: expect.objectContaining({ message: deleted }) }, expect.stringContaining("the log accepts nothing now")],
   ]);
   await reports([503, { ready: false, checks: { log: deleted } }]);
 });
@@ -111,7 +111,7 @@ it("a log that can be read and answers no publish is reported at the second one,
   expect(await met(2_000)).toBeUndefined();
   expect(await met(2_500)).toBeUndefined();
   // A publish is given up after 2 s.
-  expect(await met(4_100)).toContain("the log can be read and takes nothing");
+  expect(await met(4_100)).toContain("the log can be read but accepts nothing");
   expect(failures.isFull).toBe(false);
   failures.over();
   expect(failures.reason).toBeUndefined();

@@ -15,7 +15,7 @@ export type PublishFailuresOptions = {
 
 const full = "nothing is recorded: the log's disk is full";
 const stuck =
-  "nothing is recorded: the log can be read and takes nothing; its disk may be full (see what the nats-server logs)";
+  "nothing is recorded: the log can be read but accepts nothing; its disk may be full (see what the nats-server logs)";
 
 /** A disk with less has no room: a server that failed to write does not try again by itself. */
 const leastBytes = 8 * 1024 * 1024;
@@ -115,7 +115,7 @@ export class PublishFailures implements Disposable {
     this.#isStuck ||= performance.now() - since > timeoutMs;
     const reason = this.#isFull ? full : err === undefined ? undefined : String(err);
     if (reason !== undefined && reason !== this.#reported) {
-      logger.error({ err: err ?? new Error(reason) }, "nothing gets into the log now: what is seen waits in the spill");
+      logger.error({ err: err ?? new Error(reason) }, "the log accepts nothing now: items wait in the spill");
     }
     this.#reported = reason;
   }

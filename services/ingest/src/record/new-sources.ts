@@ -77,6 +77,6 @@ export function assertRedacted(
   if (requireRedact !== true || redact !== "off") return;
   onRefused?.("redact");
   const message =
-    "this Tapedeck takes no recording with `redact: off` (ingest.requireRedact): record with `redact: on`, and import nothing that was recorded without";
+    "this Tapedeck refuses recordings with `redact: off` (ingest.requireRedact): record with `redact: on`, and import only what was recorded with it";
   throw new TapedeckError("forbidden", message, { field: "redact" });
 }

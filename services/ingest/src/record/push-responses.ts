@@ -51,7 +51,7 @@ export class PushResponses {
   /** Sends a control call to the tap and waits for its answer. Answers with code 14 if the stream ends first. */
   async ask(request: ControlRequest): Promise<ControlAnswer> {
     const { call } = request;
-    if (this.#ended !== undefined) return failed(call, 14, "the tap is away");
+    if (this.#ended !== undefined) return failed(call, 14, "the tap is not connected");
     const { promise, resolve } = Promise.withResolvers<ControlAnswer>();
     this.#answers.set(call, resolve);
     this.#requests.push(request);
@@ -107,7 +107,7 @@ export class PushResponses {
 
   end(cause?: unknown): void {
     this.#ended ??= { cause };
-    for (const [call, resolve] of this.#answers) resolve(failed(call, 14, "the tap went away before it answered"));
+    for (const [call, resolve] of this.#answers) resolve(failed(call, 14, "the tap disconnected before it answered"));
     for (const [stream, take] of this.#streams) take(tapClosed(stream));
     this.#changed.ring();
   }
@@ -133,5 +133,5 @@ function failed(call: string, code: number, message: string): ControlAnswer {
 }
 
 function tapClosed(stream: string): StreamMessage {
-  return { stream, step: { $case: "end", value: { code: 14, message: "the tap went away" } } };
+  return { stream, step: { $case: "end", value: { code: 14, message: "the tap disconnected" } } };
 }

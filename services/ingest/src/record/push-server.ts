@@ -38,7 +38,7 @@ export type PushServerOptions = {
   /** The workspace of calls for which the gateway names none. */
   readonly workspace: string;
   readonly recorder: Pick<Recorder, "push" | "release" | "surveyLostSources">;
-  /** Undefined while the log is away. */
+  /** Undefined while the log is unavailable. */
   readonly store: () => Store | undefined;
   /** The items that the taps of configured sources hold. */
   readonly waiting: () => Iterable<WaitingResponse>;

@@ -94,7 +94,7 @@ export class Recorder implements AsyncDisposable {
       const leases = [store.leases.take(source, hello.tap), sessionLease(store, hello, context.workspace)] as const;
       await using _leases = releasing(leases);
       const lease = await leases[0].catch((cause: unknown) => {
-        throw notReady("the log is away", cause);
+        throw notReady("the log is unavailable", cause);
       });
       isElsewhere = () => lease === undefined || lease.lost.aborted;
       if (lease === undefined) throw sourceTaken(source);
@@ -114,7 +114,7 @@ export class Recorder implements AsyncDisposable {
 
   /**
    * Records a fact that Tapedeck itself states about a source, or about the named session. The source may be recorded at
-   * this moment or not. Resolves when it is in the log. Rejects if the log is away or the source is being imported.
+   * this moment or not. Resolves when it is in the log. Rejects if the log is unavailable or the source is being imported.
    */
   async recordFact(source: SourceName, session: string, fact: Fact): Promise<void> {
     const { log } = this.#store();
@@ -139,7 +139,7 @@ export class Recorder implements AsyncDisposable {
 
   #store(): Store {
     const store = this.#options.store();
-    if (store === undefined) throw notReady("the log is away");
+    if (store === undefined) throw notReady("the log is unavailable");
     return store;
   }
 
@@ -176,7 +176,7 @@ async function assertWhole(store: Store): Promise<void> {
   await store.assertWhole().catch((cause: unknown) => {
     throw cause instanceof LogUnusableError
       ? new TapedeckError("not_ready", cause.message)
-      : notReady("the log is away", cause);
+      : notReady("the log is unavailable", cause);
   });
 }
 
@@ -187,7 +187,7 @@ async function sessionLease({ leases }: Store, { imported, tap }: Hello, workspa
   const reason = sessionError(origin);
   if (reason !== undefined) throw new TapedeckError("invalid_argument", reason, { field: "imported" });
   const lease = await leases.take(`import/${namePart(workspace)}/${origin}`, tap).catch((cause: unknown) => {
-    throw notReady("the log is away", cause);
+    throw notReady("the log is unavailable", cause);
   });
   if (lease !== undefined) return lease;
   throw new TapedeckError("source_taken", `session ${imported.session} is being imported by another client`);

@@ -25,5 +25,5 @@ export function collectionsOf(folds: Folds): Collections {
 export function collectionNamed(all: Collections, name: string): NamedCollection {
   const found = all.get(name);
   if (found !== undefined) return found;
-  throw invalidArgument(`no collection "${name}": any of ${[...all.keys()].join(", ")}`, "collection");
+  throw invalidArgument(`there is no collection "${name}": use one of ${[...all.keys()].join(", ")}`, "collection");
 }

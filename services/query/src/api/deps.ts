@@ -8,7 +8,7 @@ import type { LastSeenSources } from "./last-seen-sources.ts";
 
 /** The dependencies of the answers. */
 export type ApiDeps = {
-  /** Throws `not_ready` while the database is away; `log` does so, too. */
+  /** Throws `not_ready` while the database is unavailable; `log` does so, too. */
   readonly database: () => Database;
   readonly log: () => LogReader;
   readonly progress: ProjectedPosition;

@@ -84,6 +84,6 @@ export async function askLog<T>(question: () => Promise<T>): Promise<T> {
     return await question();
   } catch (cause) {
     if (cause instanceof TapedeckError) throw cause;
-    throw new TapedeckError("not_ready", "the log is away: try again in a moment", {}, { cause });
+    throw new TapedeckError("not_ready", "the log is unavailable: try again in a moment", {}, { cause });
   }
 }

@@ -53,6 +53,6 @@ function refused(cause: unknown): unknown {
 /** The caller does not know that query itself ended the rebuild. */
 function stopped(): TapedeckError {
   const message =
-    "query was stopped before the tables were made: they are as they were, and the next rebuild continues from there";
+    "query was stopped before the tables were made: they are unchanged, and the next rebuild continues from there";
   return new TapedeckError("not_ready", message);
 }

@@ -185,7 +185,12 @@ async function inTime<T>(
 }
 
 function tooLong(cause?: unknown): TapedeckError {
-  return new TapedeckError("limit_exceeded", "this takes too long: ask for less, or for a shorter time", {}, { cause });
+  return new TapedeckError(
+    "limit_exceeded",
+    "this takes too long: narrow the request, for example to a shorter time",
+    {},
+    { cause },
+  );
 }
 
 /** Waits until the send window has room again. */
@@ -199,7 +204,7 @@ async function drained(call: EventEmitter, { signal }: CallScope): Promise<void>
 
 function asTapedeckError(cause: unknown): TapedeckError {
   if (isDatabaseAway(cause)) {
-    return new TapedeckError("not_ready", "the database is away: try again in a moment", {}, { cause });
+    return new TapedeckError("not_ready", "the database is unavailable: try again in a moment", {}, { cause });
   }
   if (isStatementTimeout(cause)) return tooLong(cause);
   return fromUnknown(cause);

@@ -22,7 +22,7 @@ export async function readCheckpoint(db: Kysely<Schema>): Promise<CheckpointRow 
 }
 
 const whatToDo =
-  "bring a backup back with `tapedeck restore`, or continue with what is left, under new positions, with `tapedeck new-epoch`.";
+  "restore a backup with `tapedeck restore`, or continue with what is left, under new positions, with `tapedeck new-epoch`.";
 
 /** The nats-server has no log any more. */
 export function lostLog({ epoch, position }: CheckpointRow, cause: unknown): ForeignCheckpointError {
@@ -93,7 +93,7 @@ export async function assertOfThisLog(checkpoint: CheckpointRow, log: LogReader)
         ? `the database follows another log (${epoch}; this one is ${log.epoch})`
         : `the database is at position ${at(position)}, beyond the end ${at(endOf(beyond.lastSeq))} of the backup that the log was restored from`;
     throw new ForeignCheckpointError(
-      `${reason}: bring the old log back with \`tapedeck restore\`, or have the tables made from this one, which loses what only they have, with \`tapedeck new-epoch\`.`,
+      `${reason}: restore the old log with \`tapedeck restore\`, or have the tables made from this one, which loses what only they have, with \`tapedeck new-epoch\`.`,
     );
   }
   const { lastOffset } = await log.bounds();
@@ -105,7 +105,7 @@ export async function assertOfThisLog(checkpoint: CheckpointRow, log: LogReader)
   const other = await reassignedPosition(checkpoint, log);
   if (other !== undefined) {
     throw new ForeignCheckpointError(
-      `the database is at position ${at(position)}, but position ${at(other)} was given to another event since, so the log has lost events: ${whatToDo}`,
+      `the database is at position ${at(position)}, but position ${at(other)} was assigned to another event since, so the log has lost events: ${whatToDo}`,
     );
   }
 }

@@ -37,10 +37,10 @@ export async function applyBatch(
   // Otherwise the checkpoint could be that of tables which a rebuild has just replaced, and the rows go into the new ones.
   const [, checkpoint] = await Promise.all([noSwapUntilCommit(tx), lockCheckpoint(tx)]);
   if (checkpoint === undefined || checkpoint.position < start.after) {
-    throw new CheckpointMovedError("the tables have gone back");
+    throw new CheckpointMovedError("the tables are at an earlier position");
   }
   if (checkpoint.epoch !== start.epoch || checkpoint.projection !== start.projection) {
-    throw new CheckpointMovedError("the tables are another projection's");
+    throw new CheckpointMovedError("the tables belong to another projection");
   }
   const fresh = batch.events.filter(({ offset }) => offset > checkpoint.position);
   const refused = (batch.refused ?? []).filter(({ recorded }) => recorded.offset > checkpoint.position);

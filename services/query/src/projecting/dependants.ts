@@ -95,7 +95,7 @@ export function isLockTimeout(error: unknown): boolean {
 
 function refusal(what: string, options?: ErrorOptions): DependantsError {
   return new DependantsError(
-    `the new tables can't take the place of the old ones, because of what was made of these: ${what}. Drop it, and make it again afterwards.`,
+    `the new tables can't replace the old ones, because these depend on them: ${what}. Drop them, and create them again afterwards.`,
     options,
   );
 }

@@ -67,7 +67,7 @@ export async function keepProjecting(options: KeepProjecting): Promise<void> {
     if (areLimited) return;
     leftOut.push(...(await limitReaders(options.database, options.readers)));
     areLimited = true;
-    if (leftOut.length > 0) logger.warn({ leftOut }, "readers of the database are not held to all that they should be");
+    if (leftOut.length > 0) logger.warn({ leftOut }, "some restrictions of the database's readers are not in force");
   };
   while (!signal.aborted) {
     try {
@@ -88,7 +88,7 @@ export async function keepProjecting(options: KeepProjecting): Promise<void> {
       const reason = reasonOf(error);
       observer.waits(reason);
       if (reason !== lastReason)
-        logger.warn({ err: error, position: progress.position }, "projecting broke off, will go on");
+        logger.warn({ err: error, position: progress.position }, "projecting was interrupted and will continue");
       lastReason = reason;
       await delay(retry.next(), signal);
     }
@@ -112,7 +112,7 @@ async function projectOnce(
   progress.advance(checkpoint?.position ?? logStart);
   if (checkpoint?.epoch === reader.epoch && checkpoint.projection !== projectionVersion(views)) {
     logger.info({ from: checkpoint.projection, to: projectionVersion(views) }, "rebuilding the tables");
-    observer.waits("the tables are rebuilt from the log, because this version makes them otherwise");
+    observer.waits("the tables are rebuilt from the log, because this version builds them differently");
     await rebuild({ databaseUrl, log: reader, views, limits, signal, fill });
     return;
   }

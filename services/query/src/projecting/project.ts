@@ -33,7 +33,7 @@ export type Project = {
 
 /**
  * Follows the log into the tables until the signal. Yields the position of the tables at first and after every commit.
- * Throws when the database or the log is away; the caller starts it again.
+ * Throws when the database or the log is unavailable; the caller starts it again.
  * @throws ForeignCheckpointError when the tables do not belong to this log
  * @throws CheckpointMovedError when another process changes them meanwhile
  */

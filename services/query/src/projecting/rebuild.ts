@@ -180,7 +180,7 @@ async function swap({ db }: Database, position: Offset, signal: AbortSignal): Pr
 }
 
 const blocked =
-  "the new tables can't take the place of the old ones, because transactions that have read them, or views of them, stay open: end these transactions (pg_stat_activity names them).";
+  "the new tables can't replace the old ones, because transactions that have read them, or views of them, stay open: end these transactions (pg_stat_activity names them).";
 
 /** What is to be filled when the tables have been swapped; undefined when they have not, because the live ones are ahead. */
 async function swapOnce(db: Kysely<Schema>, position: Offset) {
@@ -240,7 +240,7 @@ async function dropRetired({ db }: Pick<Database, "db">): Promise<void> {
 
 const dropEveryMs = 60_000;
 
-/** Drops replaced tables that were still read at their swap, until the signal. Retries while the database is away. */
+/** Drops replaced tables that were still read at their swap, until the signal. Retries while the database is unavailable. */
 export async function keepDroppingRetired(
   database: Database,
   { logger, signal }: { readonly logger: Logger; readonly signal: AbortSignal },

@@ -13,14 +13,14 @@ export type KeepBuildDays = {
 
 const everyMs = 60_000;
 
-/** Sums up the days whose builds have changed, until the signal. Retries while the database is away or has no tables yet. */
+/** Sums up the days whose builds have changed, until the signal. Retries while the database is unavailable or has no tables yet. */
 export async function keepBuildDays({ database, logger, signal }: KeepBuildDays): Promise<void> {
   while (!signal.aborted) {
     await delay(everyMs, signal);
     try {
       await sumBuildDays(database, { signal });
     } catch (error) {
-      logger.warn({ err: error }, "the builds of days can't be summed up now");
+      logger.warn({ err: error }, "the builds per day can't be summed up now");
     }
   }
 }

@@ -42,7 +42,7 @@ it("the running query rebuilds its tables by its own settings, and says what kee
     code: 1,
     out: "",
     err: expect.stringMatching(
-      /\ntapedeck: the new tables can't take the place .* column build of table public.copies.*afterwards\.\n$/,
+      /\ntapedeck: the new tables can't replace .* column build of table public.copies.*afterwards\.\n$/,
     ),
   });
 }, 120_000);

@@ -6,7 +6,7 @@ import { expect, it } from "vitest";
 import { startCli } from "../../testing/cli.ts";
 
 const progress = (step: string) => `${JSON.stringify({ type: "progress", step, all: 1, done: 0 })}\n`;
-const error = `${JSON.stringify({ type: "error", error: { message: "NATS is away" } })}\n`;
+const error = `${JSON.stringify({ type: "error", error: { message: "NATS is unavailable" } })}\n`;
 const closed = "nothing is recorded in team-a until it is in two: the gateways retry by themselves";
 
 /** Moves at a gateway that answers this, and then breaks off, or waits for Ctrl-C. */

@@ -159,7 +159,7 @@ async function ofUser(may: string): Promise<string> {
 
 it("a database user who may make no roles gets an error that says so, and nothing is written to stdout", async () => {
   const made = await sqlRole(["create", "--workspace", "acme"], { TAPEDECK_POSTGRES_URL: await ofUser("") });
-  const why = "this database user may not make roles (CREATEROLE): ask whoever runs this Postgres";
+  const why = "this database user may not make roles (CREATEROLE): ask the administrator of this Postgres";
   expect(made).toEqual({ code: 1, out: "", err: `tapedeck: ${why}.\n` });
 });
 

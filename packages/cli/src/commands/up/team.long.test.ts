@@ -52,7 +52,7 @@ it("the machine makes the first token, with which an admin makes others from els
   expect((await tapedeck(["token", "list"], viewing)).err).toMatch(/role admin; this one has viewer/);
   expect((await tapedeck(["token", "revoke", id], { TAPEDECK_TOKEN })).out).toContain("revoked dashboard");
   // A gateway knows of it within a moment.
-  await until(async () => /this token is not known|revoked/.test((await tapedeck(["status"], viewing)).err), {
+  await until(async () => /this token is unknown|revoked/.test((await tapedeck(["status"], viewing)).err), {
     message: "the revoked token to be refused",
   });
 });

@@ -8,7 +8,7 @@ export class NoLeaderError extends Error {
   override readonly name = "NoLeaderError";
 
   constructor(stream: string) {
-    super(`no server leads the stream ${stream} now`);
+    super(`the stream ${stream} has no leader now`);
   }
 }
 

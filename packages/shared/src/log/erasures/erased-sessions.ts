@@ -25,7 +25,7 @@ export async function watchErasedSessions(
   const over = new AbortController();
   const subscription = nats.subscribe(openErasures, {
     callback: (err, { subject, data }) => {
-      if (err) return warn("erasures can't be heard of: give this user of NATS its permissions anew", { err });
+      if (err) return warn("erasures can't be watched: give this user of NATS its current permissions", { err });
       const erasure = erasureIn(data);
       if (erasure === undefined) lastSeqs.delete(subject.split(".").at(-1) ?? "");
       else lastSeqs.set(erasure.session, erasure.lastSeq);

@@ -191,7 +191,7 @@ class Follower {
     this.#isOutOfTurn = true;
   }
 
-  /** Undefined if the log is away, after a delay. */
+  /** Undefined if the log is unavailable, after a delay. */
   async #ask<T>(question: () => Promise<T>): Promise<T | undefined> {
     try {
       const answer = await abortable(question(), this.#options.signal);

@@ -289,7 +289,7 @@ class Pump {
 
   #take(answer: PullAnswer): void {
     if (answer.type === "message") {
-      if (answer.message.deliverySeq !== ++this.#delivered) throw new Error("a message was lost on the way");
+      if (answer.message.deliverySeq !== ++this.#delivered) throw new Error("a message was lost in transit");
       this.#accept(answer.message);
       if (--this.#left === 0) this.#pullMore();
       return;
@@ -301,7 +301,7 @@ class Pump {
     const before = this.#answers;
     // This process may have been held up: then what has arrived meanwhile is read after its timers, and before this.
     setImmediate(() => {
-      if (this.#answers === before) this.#end.reject(new Error("the log fell silent"));
+      if (this.#answers === before) this.#end.reject(new Error("the log stopped responding"));
     });
   }
 }

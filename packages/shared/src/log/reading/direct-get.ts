@@ -55,7 +55,7 @@ export async function directBatch(
     if (code !== 0 && code !== endOfBatch) {
       if (code === notFound) resolve(undefined);
       else reject(new DirectGetError(code, answer.headers?.description));
-    } else if (before !== (messages.at(-1)?.seq ?? 0)) reject(new Error("a message was lost on the way"));
+    } else if (before !== (messages.at(-1)?.seq ?? 0)) reject(new Error("a message was lost in transit"));
     else if (code === endOfBatch) resolve(messages.length === 0 ? undefined : messages);
     else messages.push(storedIn(answer));
   };

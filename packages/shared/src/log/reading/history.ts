@@ -86,7 +86,7 @@ export async function* readHistory<T>(
 export type Stretch = { readonly messages: readonly Delivered[]; readonly upTo: Sequence };
 
 /**
- * The beginning of a range, as much as one pull brings, and not more than `maxMessages`. Waits while the log is away.
+ * The beginning of a range, as much as one pull brings, and not more than `maxMessages`. Waits while the log is unavailable.
  * Undefined: the signal has aborted.
  * @throws OutOfRangeError where messages are missing that are neither erased nor expired, or LogReplacedError
  */
@@ -319,7 +319,7 @@ async function pullOnce(
       else if (answer.code === 409 && exceedsMaxBytes(answer.description)) resolve(false);
       else reject(new Error(`the log answered ${answer.code} ${answer.description}`));
     } else if (answer.message.deliverySeq !== ++reading.delivered) {
-      reject(new Error("a message was lost on the way"));
+      reject(new Error("a message was lost in transit"));
     } else {
       late.refresh();
       messages.push(answer.message);

@@ -182,7 +182,7 @@ export function orNotReady<T>(pending: Promise<T>): Promise<T> {
     if (cause instanceof LogReplacedError || cause instanceof OutOfRangeError) throw cause;
     const isDeleted = cause instanceof Error && cause.name === "StreamNotFoundError";
     const text = isDeleted
-      ? "the log was deleted: stop Tapedeck, and bring the log back with `tapedeck restore`, or begin anew with `tapedeck new-epoch`"
+      ? "the log was deleted: stop Tapedeck, and restore it with `tapedeck restore`, or start a new one with `tapedeck new-epoch`"
       : "the log can't be reached: try again in a moment";
     throw new TapedeckError("not_ready", text, {}, { cause });
   });

@@ -47,7 +47,7 @@ export function openCertificate(
       if (now.cert.equals(current.cert) && now.key.equals(current.key)) return;
       current = now;
       for (const listener of listeners) listener(now);
-      warn(`the certificate in ${files.cert} is new, and is used from now on`);
+      warn(`the certificate in ${files.cert} is new and now in use`);
     } catch (error) {
       const { message } = error as Error;
       if (message !== complaint) warn(message);

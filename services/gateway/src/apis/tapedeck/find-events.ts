@@ -127,7 +127,7 @@ export class FoundEvents {
   async *#history({ afterOffset, untilOffset }: HistoryRange): AsyncGenerator<RecordedEvent, void> {
     if (!mayHoldEvents(afterOffset, untilOffset)) return;
     const { workspace, filter, signal } = this.#search;
-    // A reader waits while the log is away. A request for a page gets an error instead.
+    // A reader waits while the log is unavailable. A request for a page gets an error instead.
     const late = timeoutSignal(longestReadMs);
     const from = { afterOffset, subjects: toSubjects(filter, workspace) };
     yield* this.#log.history(from, untilOffset, AbortSignal.any([signal, late]));

@@ -309,7 +309,7 @@ describe("exactly once", () => {
     const other = foreignSession({ session: foreign.session });
     other.add(...frameOf("v1", "1 another", "build.started"));
     await expect(importInto(log, other)).rejects.toThrow(
-      "event 3 is another one there, build.started: `tapedeck erase",
+      "event 3 is a different one there, build.started: `tapedeck erase",
     );
   });
 
@@ -600,6 +600,6 @@ describe("the source goes on", () => {
   it("not with an import that was cut short in the middle, as its session was ended here", async () => {
     const foreign = later();
     const log = await between(foreign, { cutAfter: 6 });
-    await expect(importInto(log, foreign)).rejects.toThrow("event 6 is another one there, session.ended");
+    await expect(importInto(log, foreign)).rejects.toThrow("event 6 is a different one there, session.ended");
   });
 });

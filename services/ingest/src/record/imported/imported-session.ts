@@ -158,7 +158,7 @@ export class ImportedSession implements PushedSession {
   async advance(): Promise<void> {}
 
   async drained(): Promise<void> {
-    if (!this.#isOver) throw refusedImport("the import was broken off: it has no end");
+    if (!this.#isOver) throw refusedImport("the import was interrupted: it has no end");
     await this.#journal.writer.reached(this.#journal.writer.appended);
   }
 
@@ -216,7 +216,7 @@ export class ImportedSession implements PushedSession {
     const later = history.sessions.find(({ id }) => id > this.session);
     if (later !== undefined) {
       throw refusedImport(
-        `${source} has a later session, ${later.id}, and sessions come one after the other: import this one as another project, such as --project ${sourceParts(source).project}-import`,
+        `${source} has a later session, ${later.id}, and the sessions of a source must be in order: import this one as another project, such as --project ${sourceParts(source).project}-import`,
       );
     }
     const isKnown = history.sessions.some(({ id }) => id === this.session);

@@ -51,7 +51,7 @@ export class LogComparison {
       } else if (isOfImport(event) || this.#hasExpired(event)) return true;
       else {
         throw refusedImport(
-          `session ${session} is in ${source} already, but its event ${count} is another one there, ${next.kind}: \`tapedeck erase --session ${session}\` removes it`,
+          `session ${session} is in ${source} already, but its event ${count} is a different one there, ${next.kind}: \`tapedeck erase --session ${session}\` removes it`,
         );
       }
     }

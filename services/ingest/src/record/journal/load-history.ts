@@ -77,7 +77,7 @@ export type LoadHistoryOptions = {
  */
 const reachMs = 30 * 24 * 3_600_000;
 
-/** Reads what the log has about a source. Waits while the log is away. Rejects when the signal aborts. */
+/** Reads what the log has about a source. Waits while the log is unavailable. Rejects when the signal aborts. */
 export async function loadHistory(options: LoadHistoryOptions): Promise<LoadedHistory> {
   const { log, source, signal, remembered } = options;
   const [last, end] = await Promise.all([
@@ -158,7 +158,7 @@ async function readLastEvent(
   return last;
 }
 
-/** Waits while the log is away. Rejects when the signal aborts. */
+/** Waits while the log is unavailable. Rejects when the signal aborts. */
 export async function retrying<T>(ask: () => Promise<T>, signal: AbortSignal): Promise<T> {
   const delays = backoff(50, 2_000);
   for (;;) {

@@ -15,7 +15,7 @@ export function assertSameLog({ epoch, reader }: Pick<Log, "epoch" | "reader">, 
   if (foreign === undefined || known.some(isOurs)) return;
   const last = formatPosition({ epoch: foreign.epoch, offset: endOf(foreign.seq) });
   throw new LogUnusableError(
-    `the log is another one (epoch ${epoch}) than the one in which events up to position ${last} were recorded. Bring that one back with \`tapedeck restore\`, or continue with this one, under new positions, with \`tapedeck new-epoch\`.`,
+    `the log (epoch ${epoch}) is not the one in which events up to position ${last} were recorded. Restore that one with \`tapedeck restore\`, or continue with this one, under new positions, with \`tapedeck new-epoch\`.`,
   );
 }
 
@@ -32,6 +32,6 @@ export async function assertLogEnd(
   if (sequenceOf(lastOffset) >= given) return;
   const [end, last] = [lastOffset, endOf(given)].map((offset) => formatPosition({ epoch, offset }));
   throw new LogUnusableError(
-    `the log ends at position ${end}, but positions up to ${last} were given: it has lost events. Bring a backup back with \`tapedeck restore\`, or continue with what is left, under new positions, with \`tapedeck new-epoch\`.`,
+    `the log ends at position ${end}, but positions up to ${last} were assigned: it has lost events. Restore a backup with \`tapedeck restore\`, or continue with what is left, under new positions, with \`tapedeck new-epoch\`.`,
   );
 }

@@ -44,7 +44,7 @@ export type SourceJournalOptions = {
 const maxTimerMs = 2 ** 31 - 1;
 
 /**
- * Waits while the log is away. Rejects when the signal aborts.
+ * Waits while the log is unavailable. Rejects when the signal aborts.
  * @throws TapedeckError not_ready when the workspace is in another shard, or on its way there
  */
 export async function openSourceJournal(options: SourceJournalOptions): Promise<SourceJournal> {

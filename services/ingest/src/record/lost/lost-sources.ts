@@ -17,7 +17,7 @@ export type LostSourcesOptions = {
   readonly logger: Logger;
   /**
    * Examines the log of a source that no tap pushes, and adds the events that are missing; undefined if a tap pushes
-   * it. Rejects while the log is away.
+   * it. Rejects while the log is unavailable.
    */
   readonly examine: (source: SourceName, lastSeen: LastSeen) => Promise<Examined | undefined>;
 };
@@ -108,7 +108,7 @@ export class LostSources implements AsyncDisposable {
       else if (again !== undefined) this.#examineIn(again.ms ?? this.#noticeMs, source, { since, elsewhere: false });
     } catch (err) {
       if (this.#closing.signal.aborted) return;
-      logger.warn({ source, err }, "can't determine whether this source is lost: the log is away");
+      logger.warn({ source, err }, "can't determine whether this source is lost: the log is unavailable");
       this.#examineIn(this.#noticeMs, source, lastSeen);
     } finally {
       release();

@@ -18,7 +18,7 @@ export async function* eraseCall(
   if (workspace === "") throw invalidArgument("no workspace", "workspace");
   const kind = callerKind.safeParse(kindName).data;
   if (kind === undefined) throw invalidArgument("no kind of caller", "kind");
-  if (store === undefined) throw notReady("the log is away");
+  if (store === undefined) throw notReady("the log is unavailable");
   const deps = { nats: store.nats, log: store.log, signal };
   const afterOffset = endOf(Number(after_sequence));
   // What has begun goes on, whether or not the caller stays.

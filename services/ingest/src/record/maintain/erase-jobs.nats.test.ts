@@ -340,7 +340,7 @@ it("a caller whose erasure can't be marked yet hears that it goes on by itself",
   });
   await expect(followErasure(erasure, { ...store, signal }, 100).next()).rejects.toMatchObject({
     code: "not_ready",
-    message: expect.stringContaining("the server goes on by itself"),
+    message: expect.stringContaining("the server continues by itself"),
   });
   isImporting = false;
   await isDone(session);

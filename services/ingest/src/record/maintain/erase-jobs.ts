@@ -76,7 +76,7 @@ export class EraseJobs implements AsyncDisposable {
           if (isIdle) await Promise.race([begun, delay(lookMs, signal)]);
           else await delay(turnMs, signal);
         } catch (err) {
-          if (!signal.aborted) logger.warn({ err }, "erasures can't be looked for; trying again");
+          if (!signal.aborted) logger.warn({ err }, "can't check for erasures; trying again");
           await delay(retry.next(), signal);
         }
       }

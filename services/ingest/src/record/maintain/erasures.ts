@@ -25,7 +25,7 @@ export type EraseRequested = {
  * Begins the erasure of a session, which an ingest then brings to its end by itself. Repeated, it returns the erasure that is
  * under way or has ended. `confirm` is called before anything is done.
  * @throws TapedeckError unknown_session; invalid_argument when the session goes on; not_ready when its workspace is in another
- *   shard, or on its way there. Rejects when the log is away
+ *   shard, or on its way there. Rejects when the log is unavailable
  */
 export async function beginErasure(
   { session, workspace, source: named, afterOffset = logStart, who, kind, by }: EraseRequested,
@@ -70,7 +70,7 @@ const followMs = 200;
 const markMs = 10_000;
 
 /**
- * How far an erasure is: as soon as its mark is in the log, when it has changed, and at its end. Rejects when the log is away.
+ * How far an erasure is: as soon as its mark is in the log, when it has changed, and at its end. Rejects when the log is unavailable.
  * @throws TapedeckError not_ready when the workspace has moved away before its mark was in the log, or the mark is not there
  *   in time
  */
@@ -99,8 +99,8 @@ export async function* followErasure(
 }
 
 function unmarked(session: string): TapedeckError {
-  const why = "its source takes nothing at the moment, because it is being imported or the log is busy";
-  const text = `session ${session} is to be erased, but ${why}: the server goes on by itself, and the same request says how far it is`;
+  const why = "its source accepts nothing now, because it is being imported or the log is busy";
+  const text = `session ${session} is to be erased, but ${why}: the server continues by itself; repeat the request to see the progress`;
   return new TapedeckError("not_ready", text, { field: "session" });
 }
 
@@ -120,7 +120,7 @@ export async function erasuresMarked(
     const one = open.find((erasure) => erasure.markedSeq === undefined && workspaceOf(erasure) === workspace);
     if (one === undefined) return;
     if (performance.now() - began >= waitMs) {
-      const text = `session ${one.session} is about to be erased: the workspace "${workspace}" can leave when the log has its mark, so try again in a moment`;
+      const text = `session ${one.session} is about to be erased: the workspace "${workspace}" can move once the log has recorded that: try again in a moment`;
       throw new TapedeckError("not_ready", text);
     }
     await delay(followMs, signal);

@@ -55,7 +55,7 @@ it("a log that is full takes nothing, and says so", async () => {
   await jsm.streams.update(streamName, { max_msgs: state.messages, discard: "new" });
   await expect(arrive(3, [4])).rejects.toMatchObject({
     code: "not_ready",
-    message: expect.stringMatching(/takes no messages: maximum messages exceeded/),
+    message: expect.stringMatching(/accepts no messages: maximum messages exceeded/),
   });
   expect(await copied()).toBe(3);
   // What was refused is not taken for copied once there is room again.

@@ -29,7 +29,7 @@ export async function* arriveCall(
   store: Store | undefined,
   signal: AbortSignal,
 ): AsyncGenerator<ArriveResponse, void> {
-  if (store === undefined) throw notReady("the log is away");
+  if (store === undefined) throw notReady("the log is unavailable");
   const { workspace, epoch, after_sequence, messages } = request;
   const { mark } = await new MoveMarks(store.nats).of(workspace);
   if (mark?.state !== "arriving") throw invalidArgument(`the workspace "${workspace}" does not arrive here`);
@@ -91,7 +91,7 @@ async function add(
     }
     const { error } = ack ?? {};
     if (error !== undefined && !wrongSequenceCodes.includes(error.err_code) && ++refusals === maxRefusals) {
-      throw notReady(`the new shard's log takes no messages: ${error.description}`);
+      throw notReady(`the new shard's log accepts no messages: ${error.description}`);
     }
     await delay(waits.next(), signal);
   }

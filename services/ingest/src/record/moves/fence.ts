@@ -77,7 +77,7 @@ function impatient(writer: LogWriter, source: SourceName): LogWriter {
       if (++refusals < maxRefusals) return published;
       throw new TapedeckError(
         "not_ready",
-        `the log that "${workspace}" leaves takes no messages (${published.cause.message}), and the workspace is closed: make room, and the move goes on, or give it up there with: nats kv del TAPEDECK_MOVES ${workspace}`,
+        `the log that "${workspace}" leaves accepts no messages (${published.cause.message}), and the workspace is closed: free some space to continue the move, or abandon it there with: nats kv del TAPEDECK_MOVES ${workspace}`,
       );
     },
   };

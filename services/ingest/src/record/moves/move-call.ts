@@ -22,7 +22,7 @@ export async function* moveCall(
   { workspace, step, other }: MoveRequest,
   { store, ...deps }: Omit<MoveDeps, "store"> & { readonly store: Store | undefined },
 ): AsyncGenerator<MoveResponse, void> {
-  if (store === undefined) throw notReady("the log is away");
+  if (store === undefined) throw notReady("the log is unavailable");
   const move = new Move(workspace, other, { store, ...deps });
   switch (step) {
     case MoveStep.MOVE_STEP_ARRIVING:

@@ -80,7 +80,7 @@ export class MoveMarks {
     const failed = (cause: unknown): never => {
       if (isForbidden(cause)) throw noPermission("written", cause);
       const isLate = cause instanceof JetStreamApiError && wrongSequenceCodes.includes(cause.code);
-      throw notReady(isLate ? `another move of "${workspace}" is under way` : "the log is away", cause);
+      throw notReady(isLate ? `another move of "${workspace}" is under way` : "the log is unavailable", cause);
     };
     await ensureBucket(await this.#jsm(), bucket).catch(failed);
     const js = jetstream(this.#nats, { timeout: timeoutMs });
@@ -108,7 +108,7 @@ export class MoveMarks {
 }
 
 function noPermission(what: "written" | "read back", cause?: unknown): TapedeckError {
-  const text = `the mark of the workspace that moves can't be ${what}: give the user of ingest the permissions in infra/nats/tapedeck-users.conf, then repeat the move`;
+  const text = `the mark of the moving workspace can't be ${what}: give the user of ingest the permissions in infra/nats/tapedeck-users.conf, then repeat the move`;
   return new TapedeckError("not_ready", text, {}, { cause });
 }
 

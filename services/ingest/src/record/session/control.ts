@@ -20,7 +20,7 @@ const maxCallBytes = 7 * 1024 * 1024;
 const unavailable = 14;
 const exhausted = 8;
 const noBytes = Buffer.alloc(0);
-const tooLate = "the call was not made, because its turn came too late: others, or the log, took too long; try again";
+const tooLate = "the call was not made, because earlier calls or the log took too long: try again";
 
 export type ControlOptions = {
   readonly recorder: Pick<SessionRecorder, "recordFact" | "connected" | "listeners"> & {
@@ -155,7 +155,7 @@ export function upstreamAway(message: string): ControlReply {
   return { code: unavailable, message, response: noBytes, reason: "upstream_away" };
 }
 
-export const notConnected = upstreamAway("the upstream is away: nothing is connected");
+export const notConnected = upstreamAway("the upstream is not connected");
 
 type LoopWatch = {
   /** Resolves when a loop that started since has ended, or when none has started in time. */

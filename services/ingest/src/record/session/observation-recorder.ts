@@ -150,7 +150,7 @@ export class ObservationRecorder {
   #reportObserved(channel: string, { bytes, at }: WholeObservation): void {
     const { journal, onObserved } = this.#options;
     if (onObserved === undefined) return;
-    // Observations come also while the log is away. Their bytes are not held until it is back.
+    // Observations come also while the log is unavailable. Their bytes are not held until it is back.
     const recorded = onObserved(channel, bytes, at);
     journal.writer.reached(journal.writer.appended).then(
       recorded,

@@ -67,7 +67,7 @@ it("refuses a stream once recording ends, and ends one that the tap has left at 
   responses.end();
   expect(relays.open("S1", "/M")).toMatchObject({ code: 0 });
   await until(() => ends.length > 0, { message: "the client to hear of it" });
-  expect(ends).toEqual(["S1: the tap went away"]);
+  expect(ends).toEqual(["S1: the tap disconnected"]);
   over.abort();
   expect(relays.open("S2", "/M")).toMatchObject({ code: 14, reason: "upstream_away" });
 });

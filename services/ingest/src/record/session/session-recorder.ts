@@ -17,7 +17,7 @@ import { type SessionParts, sessionParts } from "./session-parts.ts";
 
 type What = NonNullable<Item["what"]>;
 
-/** Waits while the log is away. Rejects only when the signal aborts. */
+/** Waits while the log is unavailable. Rejects only when the signal aborts. */
 export async function openSessionRecorder(options: SessionRecorderOptions): Promise<SessionRecorder> {
   const { log, source, normalizer, hello, listener = {}, textTtl } = options;
   const closing = new AbortController();

@@ -100,7 +100,7 @@ function stateSubjects(source: SourceName): string[] {
 
 function expired(epoch: string, firstOffset: Offset): TapedeckError {
   const earliest = formatPosition({ epoch, offset: firstOffset });
-  return new TapedeckError("out_of_range", `the log no longer keeps anything before ${earliest}`, {
+  return new TapedeckError("out_of_range", `the log no longer has anything before ${earliest}`, {
     field: "at",
     earliest,
   });

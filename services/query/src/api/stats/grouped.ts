@@ -73,7 +73,7 @@ export async function countGrouped<Figure extends string>(
     if (rows.length > maxGroups) {
       throw new TapedeckError(
         "limit_exceeded",
-        `more than ${maxGroups} groups: ask for less, for example a shorter time`,
+        `more than ${maxGroups} groups: narrow the request, for example to a shorter time`,
       );
     }
     const items = rows.map((row) => ({
@@ -115,7 +115,7 @@ function columnOf(columns: Readonly<Record<string, SqlCondition>>, name: string)
   const column = ownValue(columns, name);
   if (column !== undefined) return column;
   const known = [...Object.keys(columns), `${label}<name>`].join(", ");
-  throw invalidArgument(`can't group by "${name}": any of ${known}`, "group");
+  throw invalidArgument(`can't group by "${name}": use one of ${known}`, "group");
 }
 
 /** The name of a row's loop; with `id` that of an operation's. */

@@ -117,7 +117,10 @@ function flakyBuilds(): SqlCondition {
 export async function stats(deps: ApiDeps, { about, of }: StatsRequest): Promise<StatsResponse> {
   const counted = ownValue(kinds, about);
   if (counted === undefined) {
-    throw invalidArgument(`there are no statistics about "${about}": any of ${Object.keys(kinds).join(", ")}`, "about");
+    throw invalidArgument(
+      `there are no statistics about "${about}": use one of ${Object.keys(kinds).join(", ")}`,
+      "about",
+    );
   }
   const { items, position } = await countGrouped(deps, of ?? BuildStatsRequest.create(), counted);
   return {

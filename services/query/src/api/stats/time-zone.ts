@@ -16,7 +16,7 @@ export async function zoneName(database: Database, zone: string): Promise<string
   const names = await namesOf(database);
   const [name] = [zone, nameInNode(zone)].flatMap((one) => names.get(one.toLowerCase()) ?? []);
   if (name !== undefined) return name;
-  throw invalidArgument(`there is no time zone "${zone}": give a name such as Europe/Berlin`, "zone");
+  throw invalidArgument(`there is no time zone "${zone}": use a name such as Europe/Berlin`, "zone");
 }
 
 function namesOf(database: Database): Promise<ReadonlyMap<string, string>> {

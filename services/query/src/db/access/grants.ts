@@ -20,7 +20,7 @@ export async function letReadersIn(database: Database): Promise<readonly string[
   ).flat();
   const granted = await allowed(() => makeOnce(database.db, () => grant(database, roles)));
   return [
-    ...(made ? [] : [`the roles ${analyst} and ${reader}: make them as a superuser`]),
+    ...(made ? [] : [`the roles ${analyst} and ${reader}: create them as a superuser`]),
     ...(granted ? [] : [`what ${analyst} may read: this database user does not own the tables`]),
   ];
 }

@@ -19,7 +19,7 @@ const graceMs = 1_000;
 
 /**
  * Ends connections of readers whose statement or transaction exceeds its limit, because Postgres lets every role lift its
- * own timeouts (`set statement_timeout = 0`). Runs until the signal and retries while the database is away.
+ * own timeouts (`set statement_timeout = 0`). Runs until the signal and retries while the database is unavailable.
  */
 export async function watchReaders({ database, limits, logger, signal }: WatchReaders): Promise<void> {
   const everyMs = Math.min(5_000, limits.statementMs, limits.idleTransactionMs);

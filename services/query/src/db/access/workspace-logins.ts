@@ -64,7 +64,9 @@ export async function createLogin(
     });
   });
   if (!made) {
-    throw new RolesRefusedError("this database user may not make roles (CREATEROLE): ask whoever runs this Postgres");
+    throw new RolesRefusedError(
+      "this database user may not make roles (CREATEROLE): ask the administrator of this Postgres",
+    );
   }
   return { login, workspace, createdAt, password, leftOut: await limitRole(database, login, limits) };
 }

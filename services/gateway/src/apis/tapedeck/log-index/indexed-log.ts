@@ -117,7 +117,7 @@ class IndexedHistory {
   }
 
   /**
-   * What the log keeps of the range, up to its present end. Nothing while the log is away, because only reading waits for it.
+   * What the log keeps of the range, up to its present end. Nothing while the log is unavailable, because only reading waits for it.
    * @throws OutOfRangeError when the log has dropped the beginning
    */
   async #rangeOf({ afterOffset }: ReadFrom, untilOffset?: Offset): Promise<HistoryRange> {
