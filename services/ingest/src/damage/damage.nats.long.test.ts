@@ -226,7 +226,7 @@ it("a log that lost its end is refused: no position is given twice", async () =>
   expect(lastSeq).toBeLessThan(300);
   await using ingest = await ingestOn(nats);
   await expect(ingest.failed).rejects.toThrow(
-    `the log ends at position ${endText(logReader.log, lastSeq)}, but positions up to ${endText(logReader.log, 300)} were given: it has lost events. Restore a backup with \`tapedeck restore\`, or continue with what is left, under new positions, with \`tapedeck new-epoch\`.`,
+    `the log ends at position ${endText(logReader.log, lastSeq)}, but positions up to ${endText(logReader.log, 300)} were assigned: it has lost events. Restore a backup with \`tapedeck restore\`, or continue with what is left, under new positions, with \`tapedeck new-epoch\`.`,
   );
   await until(async () => (await ingest.ready()).status === 503, { message: "it not to be ready" });
 });
