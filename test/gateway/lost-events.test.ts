@@ -36,12 +36,12 @@ async function fill(nats: TestNats): Promise<void> {
   epoch = log.epoch;
   const [alice, bob, carol] = ["alice", "bob", "carol"].map((name) => testWriter(log.writer, named(name)));
   const large = { summary: "x".repeat(60_000) };
-  await carol?.append(5);
+  await carol?.append(5, { session: "carol's" });
   for (let turn = 1; turn <= 50; turn++) {
     await alice?.append(4, large);
     await bob?.append(2, large);
   }
-  await carol?.append(5);
+  await carol?.append(5, { session: "carol's" });
   await log[Symbol.asyncDispose]();
   await nc.close();
 }
@@ -134,6 +134,15 @@ it.each(Object.keys(filters) as (keyof typeof filters)[])("a stream says what is
   expect(sequences).toEqual(sequences.toSorted((a, b) => a - b));
 });
 
+it("an EventSource that reconnects goes on behind the hole", async () => {
+  const headers = { accept: "text/event-stream" };
+  const url = `http://${stack.http}/api/v1/stream?after=${position(before - 2)}&until=now`;
+  const text = await (await fetch(url, { headers })).text();
+  expect(text).toContain(`id: ${position(after - 1)}\nevent: error\n`);
+  const again = await fetch(url, { headers: { ...headers, "last-event-id": position(after - 1) } });
+  expect(await again.text()).not.toContain("event: error");
+});
+
 it("a live stream from before the hole ends there, and one from behind it goes on", async () => {
   using tapedeck = connect({ url: `http://${stack.http}` });
   const read = async (from: number) => {
@@ -161,9 +170,12 @@ it("a reading that ends within the hole says it, and one that ends before it doe
   expect(gaps).toEqual([]);
 });
 
-it("a reader of a source that has lost nothing gets no error", async () => {
-  expect((await stream({ sources: ["carol/shop/skaffold"] })).gaps).toEqual([]);
-  const { sequences, told } = await readPages("source=carol/shop/skaffold");
+it.each([
+  [{ sources: ["carol/shop/skaffold"] }, "source=carol/shop/skaffold"],
+  [{ sessions: ["carol's"] }, "session=carol%27s"],
+])("a reader of what has lost nothing gets no error: filter of %j", async (filter, parameters) => {
+  expect((await stream(filter)).gaps).toEqual([]);
+  const { sequences, told } = await readPages(parameters);
   expect(told).toEqual([]);
   expect(sequences.length).toBe(10);
 });

@@ -82,11 +82,11 @@ export const alertCases: Readonly<Record<string, readonly AlertCase[]>> = {
       summary: `For 10 minutes at least 2000 items of ${shop} have waited to be recorded.`,
     },
   ],
-  TapedeckPublishTrouble: [
+  TapedeckPublishFailures: [
     {
       series: {
-        [`tapedeck_ingest_publish_trouble_total{source="${shop}",instance="ingest-1",outcome="unknown"}`]: "0+2x60",
-        [`tapedeck_ingest_publish_trouble_total{source="${shop}",instance="ingest-1",outcome="refused"}`]: "0+1x60",
+        [`tapedeck_ingest_publish_failures_total{source="${shop}",instance="ingest-1",outcome="unknown"}`]: "0+2x60",
+        [`tapedeck_ingest_publish_failures_total{source="${shop}",instance="ingest-1",outcome="refused"}`]: "0+1x60",
       },
       quietAt: ["9m"],
       firesAt: "30m",

@@ -118,7 +118,7 @@ describe("metrics show the state", () => {
     await reaches("tapedeck_ready", ['service="gateway"', 'check="log"'], (value) => value === 0);
     await reaches("tapedeck_ingest_spill_items", [source], (value) => value > 0);
     await reaches("tapedeck_ingest_spill_dropped", [source], (value) => value > 0);
-    await reaches("tapedeck_ingest_publish_trouble_total", [source, 'outcome="unknown"'], (value) => value > 0);
+    await reaches("tapedeck_ingest_publish_failures_total", [source, 'outcome="unknown"'], (value) => value > 0);
     skaffold.pause();
     await stack.parts.nats.restart();
     await reaches("tapedeck_ingest_spill_items", [source], (value) => value === 0);

@@ -192,7 +192,7 @@ export const procedures: Readonly<Record<string, readonly (readonly [path: strin
       "of a log that is away: what is not ready, waits, is not acknowledged and is lost, and of its end",
     ],
   ],
-  TapedeckPublishTrouble: [
+  TapedeckPublishFailures: [
     [
       "test/operations/alert-conditions.long.test.ts",
       "of a log that is away: what is not ready, waits, is not acknowledged and is lost, and of its end",

@@ -352,7 +352,7 @@ describe("without a receiver for a control call", () => {
     const session = (await stack.events()).findLast(({ event }) => event.session !== "")?.event.session ?? "";
     await fake.end("kill");
     await stack.sessionEnded();
-    await refusedAtOnce("upstream_away", /away/);
+    await refusedAtOnce("upstream_away", /not connected/);
     const named = await client.unary(v1("Execute"), intent({ build: true }), { "tapedeck-session": session });
     expect(infoOf(named)).toMatchObject({ reason: "upstream_away" });
     expect(named.message).toContain("has ended");

@@ -35,9 +35,9 @@ export function ingestMetrics({ spills, connected, isFull, damage }: IngestGauge
     "channel",
     "what",
   ]);
-  const events = counter("events_total", "Messages that are in the log.", ["source"]);
+  const events = counter("events_total", "Events that are in the log.", ["source"]);
   const batches = counter("batches_total", "Publishes that the log acknowledged.", ["source"]);
-  const failures = counter("publish_trouble_total", "Publishes without a clear acknowledgement.", [
+  const failures = counter("publish_failures_total", "Publishes without a clear acknowledgement.", [
     "source",
     "outcome",
   ]);

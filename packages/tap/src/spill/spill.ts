@@ -1,12 +1,12 @@
 // What lies between a tap and its recorder.
 //
-//   append() --> memory (64 MiB) --oldest first--> files (1 GiB) --full--> dropped and counted
+//   append() --> memory (64 MiB) --oldest first--> files (1 GiB)      both full: the new item is dropped and counted
 //                   \-------- read(from) -----------/                commit(index) frees everything up to it
 //
 // 1. Items are numbered 1, 2, 3 … and are kept until the recorder has committed them.
-// 2. The oldest go to disk first: a crash loses the newest, which the upstream repeats.
-// 3. What is dropped is said by an item in its place, also to a recorder that comes days later.
-// 4. append() never waits: the upstream is read at its own pace, whatever the recorder does.
+// 2. The oldest go to disk first: a crash loses the newest, which Skaffold repeats (v1, v2).
+// 3. What is dropped for lack of room is counted, and an item says so as soon as there is room.
+// 4. append() never waits for the recorder: the upstream is read at its own pace.
 // Why every frame takes this way: docs/decisions/0053-every-frame-passes-the-spill.md.
 import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { Notifier } from "@tapedeck/shared/sync/notifier";

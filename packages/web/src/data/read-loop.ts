@@ -33,6 +33,7 @@ export async function readLoop(name: LoopName, signal: AbortSignal): Promise<Loo
     client.events({
       sessions,
       kinds: ["log.written", "*.failed"],
+      onGap: () => {},
       after: own.startPosition,
       // A loop's failure output may follow its end.
       until: after?.position ?? "now",
@@ -69,7 +70,15 @@ async function loopBefore(own: Operation, signal: AbortSignal): Promise<LoopName
 }
 
 async function loopAfter({ session, startPosition }: Operation, signal: AbortSignal) {
-  const later = { sessions: [session], kinds: ["loop.started"], after: startPosition, until: "now", signal } as const;
+  const onGap = () => {};
+  const later = {
+    sessions: [session],
+    kinds: ["loop.started"],
+    after: startPosition,
+    until: "now",
+    onGap,
+    signal,
+  } as const;
   const [next] = await firstOf(reader().events(later), 1);
   if (next?.operation === undefined) return undefined;
   const { runner, loop } = next.operation;

@@ -200,6 +200,8 @@ export type Behind = {
   readonly ms: number | null;
   readonly isFailed: boolean;
   readonly isOvertaken: boolean;
+  /** It is not green yet. */
+  readonly isStillRed: boolean;
   readonly text: string;
 };
 
@@ -222,7 +224,7 @@ const rows = ["loop", "time", "source"] as const;
 type LoopColumns = { readonly loop?: string; readonly source?: string; readonly time?: string };
 
 function behind({ loop = "", source = "", time = "" }: LoopColumns, more: Partial<Behind> = {}): Behind {
-  const unknown = { ms: null, isFailed: false, isOvertaken: false, text: "" };
+  const unknown = { ms: null, isFailed: false, isOvertaken: false, isStillRed: false, text: "" };
   return { loop, source, at: Date.parse(time), ...unknown, ...more };
 }
 
@@ -258,7 +260,7 @@ const reads: Readonly<Record<Pick["chart"], ReadBehind>> = {
   },
   green: async ({ stats }, range) =>
     (await stats.green({ ...range, group: [...rows, "phase", "error"] })).items.map((row) =>
-      behind(row, { ms: row.redP50Ms, isFailed: true, text: textOf(row) }),
+      behind(row, { ms: row.redP50Ms, isFailed: true, isStillRed: row.stillRed !== "0", text: textOf(row) }),
     ),
   failures: async ({ stats }, range, { of }, { causes }) => {
     const { items } = await stats.failures({ ...range, group: [...rows, "phase", "errorCode", "error"] });

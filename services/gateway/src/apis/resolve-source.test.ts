@@ -68,12 +68,14 @@ describe("a call that leaves the choice open", () => {
 
   /** Query with these sources, which answers for any of them; it counts its answers. */
   function growing() {
-    const state = { sources: [alice], checkpoint: 20, epoch: "aaaaaa", lists: 0, reads: 0 };
+    const state = { sources: [alice], checkpoint: 20, epoch: "aaaaaa", lists: 0, reads: 0, afterList: () => {} };
     const query: Pick<QueryClient, "listSources" | "readState"> = {
       async listSources() {
         state.lists++;
         const items = state.sources.map(({ source }) => ({ source, upstream: "skaffold" }) as never);
-        return { items, next_page: "", position: at(state.checkpoint, state.epoch) };
+        const answer = { items, next_page: "", position: at(state.checkpoint, state.epoch) };
+        state.afterList();
+        return answer;
       },
       async readState({ source = "", session, with_newest_source }) {
         state.reads++;
@@ -101,6 +103,14 @@ describe("a call that leaves the choice open", () => {
     const { state, call } = growing();
     await call();
     state.sources.push(bob);
+    await expect(call()).rejects.toMatchObject({ code: "ambiguous_source" });
+  });
+
+  it("is ambiguous, too, if the other source begins between the choice and the answer", async () => {
+    const { state, call } = growing();
+    state.afterList = () => {
+      if (state.sources.length === 1) state.sources.push(bob);
+    };
     await expect(call()).rejects.toMatchObject({ code: "ambiguous_source" });
   });
 

@@ -1,11 +1,11 @@
 // From what a call names to one source.
 //
 //   full name ------------------------------> used as it is; if there is none, the error says what is there
-//   part of a name, or none --> kept choice --> still the only one? the answer itself confirms it --> used
+//   part of a name, or none --> kept choice --> the answer confirms that it is still the only one --> used
 //                          \--> choose(): the sources that fit --> one: kept and used; more: ambiguous_source
 //
 // 1. A call never means a source of another workspace, and can't learn whether that exists.
-// 2. A choice is never older than the answer: a source that began since makes it anew.
+// 2. A choice counts only if the answer confirms that no source has begun since.
 import type { Session, Source } from "@tapedeck/proto/tapedeck/v1/lists";
 import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { namePart, parseSourceName, type SourceName, sourceParts } from "@tapedeck/shared/source";
@@ -94,8 +94,16 @@ export async function withSource<T>(
   }
   const { source, position } = await choose(query, context, upstream);
   const name = nameOf(source);
-  if (position !== undefined) kept.set(question, { source: name, position });
-  return use(name, readState);
+  if (position === undefined) return use(name, readState);
+  const chosen = { source: name, position };
+  kept.set(question, chosen);
+  try {
+    return await use(name, readingChosen(query, chosen));
+  } catch (error) {
+    if (!(error instanceof OutdatedChoiceError)) throw error;
+    kept.delete(question);
+    return use(nameOf(await resolveSource(query, context, upstream)), readState);
+  }
 }
 
 /** What is refused of one source may be there of another. */

@@ -28,14 +28,14 @@ export class Absences {
   }
 
   /** From the first to the last message that is missing there. None where only the log's beginning is. */
-  within({ source, after = 0, before = this.#next - 1 }: HolePlace): readonly KnownHole[] {
+  within({ source, sessions, after = 0, before = this.#next - 1 }: HolePlace): readonly KnownHole[] {
     if (before <= this.#begin) return [];
     const from = this.#countUpTo(after);
     const to = this.#countUpTo(before);
     const [first, last] = [this.#firsts[from], this.#lasts[to - 1]];
-    if (first !== undefined && last !== undefined && to > from) return [{ source, first, last }];
+    if (first !== undefined && last !== undefined && to > from) return [{ source, sessions, first, last }];
     const isFull = this.#firsts.length === maxAbsences;
-    return isFull && after + 1 < before ? [{ source, first: after + 1, last: before - 1 }] : [];
+    return isFull && after + 1 < before ? [{ source, sessions, first: after + 1, last: before - 1 }] : [];
   }
 
   /** How many begin at a sequence or before. */

@@ -12,6 +12,8 @@ export type Hole = {
   readonly source: SourceName;
   /** Session of the next event; empty before the first one. */
   readonly session: string;
+  /** That, and the session of the event before. */
+  readonly sessions: readonly string[];
   /** Sequences of the source's messages on both sides; undefined where there is none. */
   readonly after: number | undefined;
   readonly before: number | undefined;
@@ -21,7 +23,7 @@ export type Hole = {
 };
 
 /** Between which messages of its source a hole is. */
-export type HolePlace = Pick<Hole, "source" | "after" | "before">;
+export type HolePlace = Pick<Hole, "source" | "sessions" | "after" | "before">;
 
 export type Missing = PositionRange & {
   readonly channel: string;
@@ -135,7 +137,9 @@ export class SourceHoles {
     const before = carried === undefined ? undefined : seq;
     const others = this.#keptBetween(cursor, carried) - countOf(missing);
     const { source } = this.#options;
-    this.#holes.push({ source, session: cursor.session, after: this.#last?.seq, before, missing, others });
+    const { session } = cursor;
+    const sessions = [...new Set([this.#last?.cursor.session ?? "", session])];
+    this.#holes.push({ source, session, sessions, after: this.#last?.seq, before, missing, others });
   }
 
   #keptBetween({ kept }: Cursor, carried: ScannedMessage | undefined): number {

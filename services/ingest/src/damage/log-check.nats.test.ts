@@ -181,8 +181,8 @@ it("the place of a hole is known until the log has its messages again; where the
   });
   const places = async (...gone: readonly number[]) => (await on.check(without(...gone)))?.places;
   expect(await places(4, 5, 8)).toEqual([
-    { source, first: 4, last: 5 },
-    { source, first: 8, last: 8 },
+    { source, sessions: ["A"], first: 4, last: 5 },
+    { source, sessions: ["A"], first: 8, last: 8 },
   ]);
   expect(await places()).toEqual([]);
   // The log begins behind them.

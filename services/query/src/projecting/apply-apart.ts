@@ -3,7 +3,7 @@ import type { View } from "../views/view.ts";
 import { type Applied, applyBatch, type BatchStart } from "./apply-batch.ts";
 import type { Batch } from "./batches.ts";
 import { isDataError } from "./data-error.ts";
-import type { RefusedEvent } from "./set-aside.ts";
+import type { SetAsideEvent } from "./set-aside.ts";
 
 /** So many refused events are recorded at the latest, although no event could be applied since. */
 const maxRefused = 256;
@@ -22,8 +22,8 @@ export async function applyApart(
 ): Promise<Applied> {
   let { after } = start;
   let applied = 0;
-  const setAside: RefusedEvent[] = [];
-  let refused: RefusedEvent[] = [];
+  const setAside: SetAsideEvent[] = [];
+  let refused: SetAsideEvent[] = [];
   let isRecorded = false;
 
   const apply = async (part: Batch) => {

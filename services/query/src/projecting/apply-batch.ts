@@ -9,14 +9,14 @@ import type { CheckpointRow } from "../db/schema.ts";
 import type { View } from "../views/view.ts";
 import type { Batch } from "./batches.ts";
 import { isDataError } from "./data-error.ts";
-import { forgetSetAside, type RefusedEvent, recordSetAside } from "./set-aside.ts";
+import { forgetSetAside, recordSetAside, type SetAsideEvent } from "./set-aside.ts";
 
 export type Applied = {
   /** The new checkpoint. */
   readonly position: Offset;
   readonly events: number;
   /** Events that could not be applied; see set-aside.ts. */
-  readonly setAside: readonly RefusedEvent[];
+  readonly setAside: readonly SetAsideEvent[];
 };
 
 /** The checkpoint that a batch continues from. No event of the log is between `after` and the batch's first event. */

@@ -4,7 +4,7 @@ import { logStart, type Offset } from "@tapedeck/shared/log/offset";
 import { Notifier } from "@tapedeck/shared/sync/notifier";
 import { startTimer, stopTimer } from "@tapedeck/shared/sync/timers";
 import type { ProjectedPosition } from "./progress.ts";
-import type { RefusedEvent } from "./set-aside.ts";
+import type { SetAsideEvent } from "./set-aside.ts";
 
 export type BatchLimits = {
   readonly events: number;
@@ -24,7 +24,7 @@ export type Batch = {
   /** All events up to here were yielded, with this batch: the whole message of the last one, or more. */
   readonly reached?: Offset;
   /** Events between the last batch and these that can't be applied. */
-  readonly refused?: readonly RefusedEvent[];
+  readonly refused?: readonly SetAsideEvent[];
 };
 
 /** Opens the stream, which calls `reached` whenever it has yielded all that there is up to an offset. */

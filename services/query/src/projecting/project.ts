@@ -3,8 +3,9 @@
 //   log --follow--> batches --> one transaction: views' rows + checkpoint --> commit --> Projected
 //                        \--an event can't be applied--> applyApart(): it is set aside, the rest goes on
 //
-// 1. A batch and its checkpoint are one transaction: an event counts once, however often this is killed.
-// 2. The tables follow the log that they were made from (epoch), or the log that was restored from it; no other.
+// 1. A batch, or a part of it, and its checkpoint are one transaction: an event counts once, however often this is killed.
+// 2. Tables follow the log that they were made from (epoch), or one that was restored from it at or after their position.
+//    Empty tables follow any.
 // 3. The next batch is computed while the last one commits; it fails if that commit failed.
 // 4. One event that can't be applied stops no other, and is reported until a later version applies it.
 // Why the fold's state is one row: docs/decisions/0002-one-fold-state-per-session.md.

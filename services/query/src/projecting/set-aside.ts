@@ -16,7 +16,7 @@ import { textOfDate } from "../db/timestamp.ts";
  */
 
 /** An event, and why it can't be applied. */
-export type RefusedEvent = { readonly recorded: RecordedEvent; readonly error: unknown };
+export type SetAsideEvent = { readonly recorded: RecordedEvent; readonly error: unknown };
 
 /**
  * So many events of each source are listed from the first on, and as many up to the last; and the first one of each
@@ -30,7 +30,7 @@ export const maxListedSessions = 1_000;
 const setAsideEvents = table("set_aside_events", ["position"]);
 
 /** Records the events as set aside. They come in the order of the log, and none was recorded before. */
-export async function recordSetAside(tx: Tx, refused: readonly RefusedEvent[]): Promise<void> {
+export async function recordSetAside(tx: Tx, refused: readonly SetAsideEvent[]): Promise<void> {
   const rows = refused.map(rowOf);
   await insert(tx, setAsideEvents, rows);
   const sources = [...Map.groupBy(rows, ({ source }) => source)].map(([source, own]) => ({ source, own }));
@@ -85,7 +85,7 @@ export async function forgetSetAside(
     from touched t join remaining r using (source) where s.source = t.source`.execute(tx);
 }
 
-function rowOf({ recorded, error }: RefusedEvent): RowOf<"set_aside_events"> {
+function rowOf({ recorded, error }: SetAsideEvent): RowOf<"set_aside_events"> {
   const { event, offset, recordedAt } = recorded;
   return {
     position: offset,

@@ -4,6 +4,7 @@ import { positionBefore } from "@tapedeck/shared/log/position";
 import { type ApiClient, apiAt, type Page } from "../../api/api.ts";
 import { CommandError } from "../../command-error.ts";
 import { coloured } from "../../display/colour.ts";
+import { printGap } from "../../display/gap.ts";
 import { jsonText, print, printError } from "../../display/output.ts";
 import { TextLines } from "./text-lines.ts";
 
@@ -51,7 +52,7 @@ export async function logs(options: LogsOptions): Promise<void> {
   const stop = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
   using client = connect({ url: api.base, ...(api.token !== undefined && { token: api.token }) });
-  const reading = { ...filter, kinds: textKinds, after, signal: stop.signal };
+  const reading = { ...filter, kinds: textKinds, after, signal: stop.signal, onGap: printGap };
   try {
     for await (const message of client.subscribe(follow ? reading : { ...reading, until: until ?? "now" })) {
       if (message.type === "caught_up" || message.type === "complete") last.release();

@@ -36,7 +36,9 @@ export async function rebuildTables(options: RebuildOptions, progressTo: Progres
 /** Goes past the gateway, which may require a token. */
 async function* rebuildHere(data: string, signal: AbortSignal): AsyncGenerator<Rebuilding, void> {
   await using machine = await dialRunning(data);
-  const { ingestGrpc: ingest = "", queryGrpc: query = "" } = machine.running.addresses;
+  const { ingestGrpc: ingest = "", queryGrpc: query } = machine.running.addresses;
+  if (query === undefined)
+    throw new CommandError("the running `tapedeck up` is older than this command: restart it first.");
   await auditHere(machine.nats, { action: "tables.rebuilt", about: {} });
   const channel = credentials.createInsecure();
   const options = { "grpc.enable_http_proxy": 0 };

@@ -6,6 +6,7 @@ import { reportUnrecorded } from "../../api/unrecorded.ts";
 import { CommandError } from "../../command-error.ts";
 import { coloured } from "../../display/colour.ts";
 import { eventLines, type ShownEvent, sourceColumn } from "../../display/event-lines.ts";
+import { printGap } from "../../display/gap.ts";
 import { isErrorTerminal, jsonText, outputColumns, print, printError } from "../../display/output.ts";
 
 export type TailOptions = {
@@ -89,6 +90,7 @@ export async function tail(options: TailOptions): Promise<void> {
       after: after ?? "start",
       ...(until !== undefined && { until }),
       signal: stop.signal,
+      onGap: printGap,
     }))
       show(event);
   } catch (error) {

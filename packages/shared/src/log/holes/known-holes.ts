@@ -8,7 +8,13 @@ import type { Warn } from "../reading/decode.ts";
 import { endsRoot, endsStream } from "../subjects.ts";
 
 /** Where the log has lost messages of a source. The first and the last message there is missing. */
-export type KnownHole = { readonly source: SourceName; readonly first: Sequence; readonly last: Sequence };
+export type KnownHole = {
+  readonly source: SourceName;
+  /** The sessions of the source's messages before and after it: nothing is known to be lost of any other. */
+  readonly sessions: readonly string[];
+  readonly first: Sequence;
+  readonly last: Sequence;
+};
 
 /** Where the holes are kept that ingest's last check found, beside the log. */
 export const holesSubject = `${endsRoot}.holes`;
@@ -18,7 +24,9 @@ const maxKnownHoles = 1_000;
 
 const keptSchema = z.object({
   epoch: z.string(),
-  holes: z.array(z.object({ source: z.string(), first: z.number(), last: z.number() })),
+  holes: z.array(
+    z.object({ source: z.string(), sessions: z.array(z.string()).readonly(), first: z.number(), last: z.number() }),
+  ),
 });
 
 /** What is kept. */

@@ -36,7 +36,7 @@ async function harness() {
     bob: testWriter(log.writer, bob),
     lose: async (source: KnownHole["source"], seq: number) => {
       await jsm.streams.deleteMessage("TAPEDECK", seq);
-      holes.push({ source, first: seq, last: seq });
+      holes.push({ source, sessions: ["s"], first: seq, last: seq });
     },
     async *follow(subjects: readonly string[], options: Partial<FollowOptions> = {}) {
       const from = { afterOffset: logStart, subjects };
@@ -88,7 +88,7 @@ it("it ends at the hole where nothing follows that it reads, before it says that
 
 it("holes are those that were kept last, of this log", async () => {
   await using on = await harness();
-  const hole = { source: alice, first: 2, last: 3 };
+  const hole = { source: alice, sessions: ["S"], first: 2, last: 3 };
   const warned: string[] = [];
   const options = { nats: on.nc, epoch: on.epoch, warn: (message: string) => warned.push(message), everyMs: 10 };
   using watch = new HolesWatch(options);

@@ -8,17 +8,24 @@ import type { KnownHole } from "./known-holes.ts";
 /** How many tokens of a subject say the source. */
 const sourceTokens = 6;
 
+/** What a reader reads. `sessions`: nothing else; empty or undefined: of all. */
+export type ReadPart = ReadFrom & { readonly sessions?: readonly string[] | undefined };
+
 /** The hole that a reader comes to next; undefined: there is none up to the offset. */
 export function nextHole(
   holes: readonly KnownHole[],
-  { afterOffset, subjects }: ReadFrom,
+  { afterOffset, subjects, sessions = [] }: ReadPart,
   untilOffset: Offset,
 ): KnownHole | undefined {
   if (holes.length === 0) return undefined; // nearly always
   const [next, end] = [firstMessageAfter(afterOffset), sequenceOf(untilOffset)];
   const matches = subjectMatcher(subjects.map(placeOf));
   const ahead = holes.filter(
-    ({ source, first, last }) => next <= last && first <= end && matches(placeOf(sourceFilter(source)).split(".")),
+    ({ source, sessions: around, first, last }) =>
+      next <= last &&
+      first <= end &&
+      matches(placeOf(sourceFilter(source)).split(".")) &&
+      (sessions.length === 0 || around.some((session) => sessions.includes(session))),
   );
   return ahead.toSorted((a, b) => a.last - b.last)[0];
 }
@@ -29,19 +36,23 @@ function placeOf(subject: string): string {
 
 /**
  * The log for a reader that is to learn of what is lost: its `historyBatches` and `followBatches` end with an
- * OutOfRangeError at each hole of a source that it reads, behind all that is left up to there. A hole that it was given
+ * OutOfRangeError at each hole of a source and session that it reads, behind all that is left up to there. A hole that it was given
  * before is none: `holes` are those that are known at the moment.
  */
-export function tellingHoles(log: LogReader, holes: () => readonly KnownHole[]): LogReader {
+export function tellingHoles(
+  log: LogReader,
+  holes: () => readonly KnownHole[],
+  sessions?: readonly string[],
+): LogReader {
   return {
     ...log,
     async *historyBatches(from, untilOffset, signal) {
-      const way = new Way(log.epoch, holes, from);
+      const way = new Way(log.epoch, holes, { ...from, sessions });
       yield* way.through(log.historyBatches(from, untilOffset, signal));
       if (!signal.aborted) way.passTo(untilOffset);
     },
     async *followBatches(from, options) {
-      const way = new Way(log.epoch, holes, from);
+      const way = new Way(log.epoch, holes, { ...from, sessions });
       const left = new AbortController();
       let failure: { readonly error: unknown } | undefined;
       const behindHoles = (report: ((offset: Offset) => void) | undefined) => (offset: Offset) => {
@@ -69,11 +80,11 @@ export function tellingHoles(log: LogReader, holes: () => readonly KnownHole[]):
 class Way {
   readonly #epoch: string;
   readonly #holes: () => readonly KnownHole[];
-  readonly #subjects: readonly string[];
+  readonly #part: ReadPart;
   #done: Offset;
 
-  constructor(epoch: string, holes: () => readonly KnownHole[], { afterOffset, subjects }: ReadFrom) {
-    [this.#epoch, this.#holes, this.#subjects, this.#done] = [epoch, holes, subjects, afterOffset];
+  constructor(epoch: string, holes: () => readonly KnownHole[], part: ReadPart) {
+    [this.#epoch, this.#holes, this.#part, this.#done] = [epoch, holes, part, part.afterOffset];
   }
 
   async *through(batches: HeldBatches): HeldBatches {
@@ -96,6 +107,6 @@ class Way {
   }
 
   #next(untilOffset: Offset): KnownHole | undefined {
-    return nextHole(this.#holes(), { afterOffset: this.#done, subjects: this.#subjects }, untilOffset);
+    return nextHole(this.#holes(), { ...this.#part, afterOffset: this.#done }, untilOffset);
   }
 }

@@ -7,7 +7,13 @@ import { startTestLog, testSources } from "../../testing/test-log.ts";
 import { until } from "../../testing/until.ts";
 import type { NewEvent } from "../log.ts";
 import { endOf, logStart, type Offset, offsetOf, sequenceOf } from "../offset.ts";
+import { OutOfRangeError } from "../out-of-range.ts";
+import type { Delivered } from "../reading/consumer.ts";
 import { sourceFilter, streamName } from "../subjects.ts";
+import { type FollowDeps, followLog } from "./follow.ts";
+import { ring } from "./ring.ts";
+import { SharedEvent } from "./shared-event.ts";
+import { Watches } from "./watches.ts";
 
 const sources = testSources;
 const alice = sources[0] as SourceName;
@@ -28,6 +34,42 @@ it("a batch of live events ends at 64 KiB, because a reader that stops keeps it"
   for (let seen = 0; seen < 40; seen += counts.at(-1) ?? 0) counts.push((await batches.next()).value?.length ?? 0);
   expect(Math.max(...counts)).toBe(4);
   abort.abort();
+});
+
+it("a follower never jumps behind a hole at which the tail emptied its ring meanwhile", async () => {
+  const watches = new Watches();
+  const held = ring<SharedEvent>(logStart, { entries: 100, bytes: 1_000_000 });
+  const entry = (sequence: number) => {
+    const offset = offsetOf(sequence);
+    const subject = "tapedeck.events.x";
+    return new SharedEvent({} as Delivered, {
+      offset,
+      subject,
+      bytes: undefined,
+      isShared: false,
+      decode: () => undefined,
+    });
+  };
+  const lost = new OutOfRangeError("lost", "lost", { earliest: "" });
+  const deps: FollowDeps = {
+    bounds: async () => expect.fail(),
+    lastMatch: async () => offsetOf(11),
+    assertKept: async () => {},
+    tail: { now: () => ({ ring: held, last: endOf(11) }), watches, [Symbol.asyncDispose]: async () => {} },
+    history: {
+      // biome-ignore lint/correctness/useYield: it throws
+      async *batches() {
+        throw lost;
+      },
+    },
+  };
+  for (const sequence of [1, 2]) held.push(entry(sequence), 10);
+  const abort = new AbortController();
+  const batches = followLog(deps, { afterOffset: logStart, subjects: [] }, { signal: abort.signal });
+  expect((await batches.next()).value).toHaveLength(2);
+  held.clear(endOf(10));
+  held.push(entry(11), 10);
+  await expect(batches.next()).rejects.toBe(lost);
 });
 
 it("a follower that is ahead of the tail gets nothing twice", async () => {

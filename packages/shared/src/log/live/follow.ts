@@ -4,9 +4,10 @@
 //          #missed(): pages, shared with other readers    #inRing(): entry by entry     #queued(): armed, woken by matches
 //
 // 1. Everything that matches up to `#done` was given; `#done` never goes back.
-// 2. A follower is armed only where `#done` is at the ring's end: nothing can come in between.
+// 2. A follower is armed only where `#done` is at the ring's end, or past it: nothing can come in between.
 // 3. A follower that is too slow loses its place in the ring, never an event: it reads history again.
-// 4. What the log dropped before it was read is an OutOfRangeError, never a jump.
+// 4. What the log dropped at its beginning before it was read is an OutOfRangeError, never a jump. (Holes further on are
+//    reported by log/holes/.)
 // How readers that fall behind together share pages: docs/decisions/0058-pages-of-history-that-are-shared.md.
 import { abortable } from "../../sync/abortable.ts";
 import { backoff, delay } from "../../sync/delay.ts";
@@ -36,7 +37,7 @@ const bytesPerTurn = 64 * 1024;
  *
  * The hand-over from history to the ring is exact because of its order: first what the tail has reached, then the leader's last match, which is
  * at least that, then history up to the match. Whatever is not after `reached` has been read then, also when the node
- * that serves history lags behind the leader; the rest is in the ring, or it is once more history's turn.
+ * that serves history lags behind the leader; the rest is in the ring, or it is read from history again.
  */
 export async function* followLog(deps: FollowDeps, from: ReadFrom, options: FollowOptions): HeldBatches {
   const { watches } = deps.tail;
@@ -147,6 +148,8 @@ class Follower {
     let index = ring.indexAfter(this.#done);
     while (ring.at(index) !== undefined && !this.#isOver) {
       await this.#giveWay();
+      // The ring was emptied meanwhile, and goes on behind what the log has lost: that is for history to say.
+      if (this.#done < ring.floor) return;
       const batch: SharedEvent[] = [];
       let done = this.#done;
       let bytes = 0;

@@ -4,8 +4,9 @@
 //                               \--#judgeJump: a sequence is missing: erased or expired (go on), or dropped (empty the ring)
 //
 // 1. The ring holds what came after `ring.floor` up to `#last`, without holes that a reader would have to know of.
-// 2. All events of a message are in the ring before a follower is woken.
-// 3. A silent or replaced server ends the pull within 1.5 s; another one continues after `#last`.
+// 2. All events of a message are in the ring before a follower that was woken continues.
+// 3. A server that is silent or gone ends the pull within 1.5 s; another one continues after `#last`. A log that was
+//    replaced ends the tail.
 // 4. An erased session leaves the ring before its erasure is given to anybody.
 // Why a server that is cut off is left: docs/decisions/0040-a-server-that-is-cut-off.md.
 import { ownChannel } from "../../events/kinds.ts";
@@ -195,7 +196,7 @@ class LogTail implements Tail {
     this.watches.disarmAll();
   }
 
-  /** All events of a message are in place before any follower is woken. */
+  /** All events of a message are in place before any follower continues. */
   #accept(entries: Ring<SharedEvent>, message: Delivered): void {
     if (message.seq <= this.#last) return;
     const events = this.#deps.readMessage(message);

@@ -3,10 +3,11 @@
 //   reader A --turn--> pull (64 … 1,000 messages, 1 MiB) --> given one by one --> next turn …
 //   reader B --------turn--> pull --> …                    (a semaphore hands out the turns)
 //
-// 1. A reader holds one pull at most: one that pauses blocks nobody, and gives back what it does not take.
-// 2. Messages that are missing were erased, have expired, or are a loss: OutOfRangeError, after everything before them.
+// 1. A reader holds one pull at most: one that pauses blocks nobody, and after 5 s drops what it has not taken.
+// 2. Messages that were dropped at the log's beginning, or can't be read, end the reading with an OutOfRangeError, after
+//    everything before them.
 // 3. The leader says where the range ends, because a replica may lag behind and have nothing more to deliver.
-// 4. Nothing is given of a stream that took the place of this one.
+// 4. A reader that makes another consumer is given nothing of a stream that took the place of this one.
 // How losses are distinguished from erasures: docs/decisions/0019-damage-is-found-by-cursors.md.
 import { abortable } from "../../sync/abortable.ts";
 import { backoff, delay } from "../../sync/delay.ts";

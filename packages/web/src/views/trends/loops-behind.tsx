@@ -113,7 +113,7 @@ function BehindLine({
   readonly hasTook: boolean;
   readonly chart: string;
 }) {
-  const { loop, position, source, at, ms, isFailed, isOvertaken, text } = one;
+  const { loop, position, source, at, ms, isFailed, isOvertaken, isStillRed, text } = one;
   const [session = "", runner, number = "0"] = loop.split(".");
   const isLoop = runner !== "0" || number !== "0";
   return (
@@ -125,7 +125,7 @@ function BehindLine({
         </a>
       </th>
       <td>{dateTimeText(at, tick.peek())}</td>
-      {hasTook && <td class="number">{ms === null ? (chart === "green" ? "still red" : "–") : durationText(ms)}</td>}
+      {hasTook && <td class="number">{ms === null ? (isStillRed ? "still red" : "–") : durationText(ms)}</td>}
       <td class="what" title={text}>
         {text === "" && isOvertaken && (chart === "wait" || chart === "sides") ? "overtaken" : text}
       </td>

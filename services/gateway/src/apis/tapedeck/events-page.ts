@@ -71,7 +71,8 @@ async function page(
   // Rendered at once, so that a page holds no originals that it does not show.
   const render = (recorded: RecordedEvent) => eventToJson(recorded, reader.epoch, { original });
   if (last === undefined) {
-    const from = { afterOffset, subjects: toSubjects(request.filter, request.workspace) };
+    const { sessions } = request.filter;
+    const from = { afterOffset, subjects: toSubjects(request.filter, request.workspace), sessions };
     const hole = nextHole(holes(), from, range.untilOffset);
     const options = { limit, render, written: positions.written };
     if (hole === undefined) return firstOf(events, range, options);

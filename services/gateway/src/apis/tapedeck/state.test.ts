@@ -1,3 +1,5 @@
+import { offsetOf } from "@tapedeck/shared/log/offset";
+import { formatPosition } from "@tapedeck/shared/log/position";
 import { expect, it } from "vitest";
 import { timedSemaphore } from "../../limits/semaphore.ts";
 import type { QueryClient } from "../../query-client.ts";
@@ -5,16 +7,19 @@ import { stateAnswer, stateReader } from "./state.ts";
 
 const head = { position: "e-3", session: "01A", session_ended: false, not_heard_since: undefined };
 
+/** Where the newest source began, and how far the tables are. */
+const newest = formatPosition({ epoch: "aaaaaa", offset: offsetOf(1) });
+
 /** Query, with one source of an upstream; it keeps what it was asked for. */
 function queryOf(upstream: string) {
   const requests: string[] = [];
   const source = `acme/alice/shop/${upstream}`;
   const query: Pick<QueryClient, "listSources" | "readState"> = {
-    listSources: async () => ({ items: [{ source, upstream } as never], next_page: "", position: "" }),
+    listSources: async () => ({ items: [{ source, upstream } as never], next_page: "", position: newest }),
     async readState({ collection = "", also = [], at = "", session = "" }) {
       if (at === "never") throw new Error("away");
       requests.push(`${[collection, ...also]} ${at} ${session}`);
-      return { head: { ...head, source, heard_at: {} }, rows: [] };
+      return { head: { ...head, source, heard_at: {}, newest_source: newest }, rows: [] };
     },
   };
   return { requests: requests, query: query as QueryClient };

@@ -115,7 +115,7 @@ export function tapedeckApi(deps: TapedeckApiDeps): TapedeckApi {
         const afterOffset = first?.afterOffset ?? (await positions.resolveAfter(after));
         const end = until === undefined ? {} : await endOf(until, request);
         const subscription: Subscription = { workspace, filter, afterOffset, original, ...end };
-        const reader = tellingHoles(indexedLog(log(), query, { workspace, filter }), holes);
+        const reader = tellingHoles(indexedLog(log(), query, { workspace, filter }), holes, filter.sessions);
         const paced =
           speed === "max"
             ? subscribeInBatches(reader, subscription, signal)

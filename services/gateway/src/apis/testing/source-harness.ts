@@ -38,7 +38,7 @@ export async function sourceHarness(source: SourceName) {
       const isMeant = upstreams?.includes(upstream) === true && (sources.length === 0 || sources.includes(source));
       const current_session = sessions.at(-1)?.session ?? "";
       const items = isMeant ? [Source.fromPartial({ source, upstream, current_session })] : [];
-      return { items, next_page: "", position: "" };
+      return { items, next_page: "", position: where.written(offsetOf(7)) };
     },
     async listSessions({ sessions: names = [] }) {
       return { items: sessions.filter(({ session }) => names.includes(session)), next_page: "", position: "" };
@@ -51,7 +51,13 @@ export async function sourceHarness(source: SourceName) {
       const { session = "", ended = false } = sessions.at(-1) ?? {};
       const found = [...(rows.get(request.collection ?? "") ?? [])];
       return {
-        head: StateHead.fromPartial({ position: where.written(offsetOf(7)), source, session, session_ended: ended }),
+        head: StateHead.fromPartial({
+          position: where.written(offsetOf(7)),
+          newest_source: where.written(offsetOf(7)),
+          source,
+          session,
+          session_ended: ended,
+        }),
         rows: found.filter(([key]) => key.startsWith(request.key_prefix ?? "")).map(([key, bytes]) => ({ key, bytes })),
       };
     },

@@ -76,7 +76,10 @@ const query: Pick<QueryClient, "listSources" | "listSessions" | "listOperations"
     const rows = [request.collection ?? "", ...(request.also ?? [])]
       .filter((collection) => collection !== "rkt.info")
       .map((collection) => ({ collection, key: `${collection} 1`, bytes: Buffer.from(collection) }));
-    return { head: { source: alice, session: "01A", session_ended: true, position: at(3), heard_at: {} }, rows };
+    return {
+      head: { source: alice, session: "01A", session_ended: true, position: at(3), newest_source: at(3), heard_at: {} },
+      rows,
+    };
   },
 };
 

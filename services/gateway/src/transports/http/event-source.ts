@@ -25,6 +25,9 @@ export function errorLine(error: TapedeckError): string {
   return `${JSON.stringify({ type: "error", error: toErrorBody(error) })}\n`;
 }
 
+/** Where reading can go on elsewhere (`earliest`), EventSource reconnects to there. */
 export function errorEvent(error: TapedeckError): string {
-  return `event: error\ndata: ${errorLine(error)}\n`;
+  const { earliest } = error.details;
+  const id = earliest === undefined ? "" : `id: ${earliest}\n`;
+  return `${id}event: error\ndata: ${errorLine(error)}\n`;
 }

@@ -2,8 +2,10 @@
 //
 //   frame (v1, 3rd)  -->  events v1.7, v1.8 (frame_ordinal 3, parts 0 and 1)  -->  each with the cursor as of itself
 //
-// 1. Ordinals of a channel have no holes within a session: a hole in the log is a loss (what expired is counted apart).
-// 2. Each event's cursor says all numbers as of that event, so the last message of a source has all that a start has to know of them.
+// 1. Ordinals of a channel only rise. Those that are skipped on purpose are counted in the cursor (`unused`), so any other
+//    hole was erased, has expired, or is a loss.
+// 2. Each event's cursor says all numbers as of that event, so the last message of a source has all that a start has to know of them,
+//    unless that message has expired or was lost (journal/load-history.ts).
 // 3. Numbered events are appended to the writer in the order in which they were numbered.
 // 4. The ordinals of Tapedeck's own channel belong to the source and go on through all of its sessions.
 // How cursors find damage: docs/decisions/0019-damage-is-found-by-cursors.md.

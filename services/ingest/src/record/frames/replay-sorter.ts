@@ -1,11 +1,12 @@
 // The order of what an upstream repeats to a new connection.
 //
-//   connected --> silent --first message--> holding --200 ms of silence, or a full piece--> live
-//                                           sorted by (own time, arrival)                    passed through
+//   connected --> silent --first frame--> holding --200 ms of silence--> live
+//                                          \--a full piece is released, and holding goes on
+//   What is held is sorted by (own time, arrival). Live frames pass through.
 //
-// 1. The same messages at the same times come out in the same order: the caller gives the time, no clock is read.
-// 2. What is held is bounded in time, bytes and messages. A full piece is released, sorted within itself.
-// 3. A message without a readable time stays behind the one that it followed.
+// 1. The same frames at the same times come out in the same order: the caller gives the time, no clock is read.
+// 2. What is held is bounded in time, bytes and frames. A full piece is released, sorted within itself.
+// 3. A frame without a readable time stays behind the one that it followed.
 // What is compared with the order afterwards: docs/decisions/0005-frames-are-known-by-their-bytes.md.
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { compareTimestamps, msBetween } from "@tapedeck/shared/time/timestamp";

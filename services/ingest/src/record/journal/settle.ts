@@ -26,7 +26,7 @@ export type SettleOptions = {
    * look like ours.
    */
   readonly writer: string;
-  /** Called after each publish that ended otherwise than acknowledged. */
+  /** Called for each attempt that failed: a publish without acknowledgement, or a question for the last message. */
   readonly onPublishFailure?: ((published: Exclude<PublishOutcome, { outcome: "acknowledged" }>) => void) | undefined;
   /** Waiting times between attempts, in ms. */
   readonly retry?: { readonly first: number; readonly max: number } | undefined;

@@ -109,7 +109,7 @@ export class SourceJournal implements AsyncDisposable {
         options.onAcknowledged(events);
       },
       onPublishFailure: options.onPublishFailure,
-      admitFirst: (stop) => assertOpen(options, stop),
+      confirmFirst: (stop) => assertOpen(options, stop),
     });
     const changesLife = cursor !== undefined && (cursor.textTtl !== life?.textTtl || (life && !lastStays));
     if (changesLife) this.#publishCheckpoint();

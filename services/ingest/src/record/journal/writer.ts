@@ -1,11 +1,12 @@
-// The one place where a source's events get into the log.
+// How a source's events get into the log. (Only record/moves/fence.ts writes beside it, to end the writers of a source.)
 //
 //   append() --> queue --> nextBatch(): one message --> settle(): publish, expecting #lastSeq --> acknowledged
 //
-// 1. Events are written in the order in which they were appended, once each, whatever is lost on the way.
-// 2. One publish is in flight. Each expects the source's last message, so a second writer's publish fails.
+// 1. Events are written in the order in which they were appended, once each, whatever is lost on the way, up to the one at
+//    which the writer ends.
+// 2. One message is being written at a time. It names the message that it must follow, so of two writers one fails.
 // 3. A publish whose answer is lost is settled by asking the log for the source's last message before anything follows.
-// 4. A writer that lost a race, or was closed, writes nothing more. `ended` says why; its owner begins anew from the log.
+// 4. A writer that has ended starts no other publish. `ended` says why; its owner begins anew from the log.
 // Why a message holds several events: docs/decisions/0033-record-batches.md. A full disk: docs/decisions/0020-a-full-disk.md.
 import { setImmediate } from "node:timers/promises";
 import { batchLimits } from "@tapedeck/shared/log/batch";
@@ -18,11 +19,11 @@ import { Fifo } from "./fifo.ts";
 import { type SettleOptions, settle } from "./settle.ts";
 
 /** Above this many bytes in the queue, callers should wait for `room`. */
-const roomyBytes = 8 * 1024 * 1024;
+const maxQueuedBytes = 8 * 1024 * 1024;
 
 /**
- * How long what follows an acknowledgement at once waits for company, where so many messages were published within so
- * short a time. Each message costs the log and all who read it far more than an event does.
+ * When a source has published 32 messages within 64 ms, an event that follows right after an acknowledgement waits 1 ms, so
+ * that others can share its message. A message costs the log and all who read it far more than an event does.
  */
 const gather = { ms: 1, messages: 32, withinMs: 64 } as const;
 
@@ -39,11 +40,11 @@ export type WriterOptions = SettleOptions & {
   /** Called after each message that is known to be in the log. */
   readonly onAcknowledged?: (acknowledged: number, events: number, last: Acknowledged) => void;
   /**
-   * Called when the source's first message is in the log, before it is reported. No fence could end this writer, because
-   * there was no source yet: so it ends with what this rejects with.
+   * Called when the source's first message is in the log, before that is reported. If it rejects, the writer ends with that
+   * error. The move of a workspace ends writers by a message (a fence) in each source that it finds, and finds none here.
    */
-  readonly admitFirst?: (signal: AbortSignal) => Promise<void>;
-  /** Publishes everything appended in one turn of the event loop together, instead of its first part at once. */
+  readonly confirmFirst?: (signal: AbortSignal) => Promise<void>;
+  /** Waits for the end of the event loop's turn, so that everything appended in it is sent together. */
   readonly together?: boolean;
 };
 
@@ -51,7 +52,7 @@ type Waiter = { readonly count: number; readonly resolve: () => void; readonly r
 
 /**
  * Writes one source's events to the log: in order, once each, with one publish in flight. What is appended meanwhile makes
- * the next messages; nothing waits for company, unless the source speaks all the time (`gather`). Events are numbered
+ * the next messages; nothing waits for other events, unless the source sends very often (`gather`). Events are numbered
  * 1, 2, 3 … as they are appended.
  */
 export class SourceWriter implements AsyncDisposable {
@@ -86,7 +87,7 @@ export class SourceWriter implements AsyncDisposable {
     return this.#appended;
   }
 
-  /** How many are in the log. */
+  /** How many of the appended events are in the log. */
   get acknowledged(): number {
     return this.#acknowledged;
   }
@@ -96,14 +97,14 @@ export class SourceWriter implements AsyncDisposable {
     return this.#lastSeq;
   }
 
-  /** There is nothing to wait for in `room`. */
+  /** More can be appended without waiting for `room`. */
   get hasRoom(): boolean {
-    return this.#cause === undefined && this.#queuedBytes <= roomyBytes;
+    return this.#cause === undefined && this.#queuedBytes <= maxQueuedBytes;
   }
 
   /**
    * Queues events. Those that fit together and follow each other get into the log together or not at all, up to
-   * `largestGroup`. Gives the number of the last one.
+   * `largestGroup` (grouping.ts). Gives the number of the last one.
    */
   append(events: readonly NewEvent[]): number {
     for (const group of groupsOf(events)) {
@@ -125,7 +126,7 @@ export class SourceWriter implements AsyncDisposable {
   /** Resolves when the queue is short enough to append more. Rejects with what ended the writer. */
   room(): Promise<void> {
     if (this.#cause !== undefined) return Promise.reject(this.#cause);
-    if (this.#queuedBytes <= roomyBytes) return Promise.resolve();
+    if (this.#queuedBytes <= maxQueuedBytes) return Promise.resolve();
     return new Promise((resolve, reject) => this.#roomWaiters.push({ count: 0, resolve, reject }));
   }
 
@@ -147,7 +148,7 @@ export class SourceWriter implements AsyncDisposable {
       this.#queue.drop(groups);
       const seq = await settle(this.#options, message, this.#lastSeq, signal);
       if (seq === undefined) return;
-      if (this.#lastSeq === 0) await this.#options.admitFirst?.(signal);
+      if (this.#lastSeq === 0) await this.#options.confirmFirst?.(signal);
       this.#acknowledge(message, seq);
     }
   }
@@ -155,7 +156,7 @@ export class SourceWriter implements AsyncDisposable {
   /** Resolves when something is appended, or the writer ends. */
   async #appending(): Promise<void> {
     await this.#changed.next();
-    // Each message is a round trip, and a sync of the log's disk.
+    // One message instead of several saves round trips and syncs of the disk.
     if (this.#options.together) await setImmediate();
   }
 
@@ -171,7 +172,7 @@ export class SourceWriter implements AsyncDisposable {
     this.#queuedBytes -= bytes;
     for (const { count, resolve } of this.#waiters) if (count <= this.#acknowledged) resolve();
     this.#waiters = this.#waiters.filter(({ count }) => count > this.#acknowledged);
-    if (this.#queuedBytes <= roomyBytes) {
+    if (this.#queuedBytes <= maxQueuedBytes) {
       for (const { resolve } of this.#roomWaiters) resolve();
       this.#roomWaiters = [];
     }

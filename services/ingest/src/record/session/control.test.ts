@@ -210,7 +210,11 @@ it("a call whose turn comes too late for its caller is recorded as rejected, and
   stalled.resolve();
 
   expect(await first).toMatchObject({ code: 0, reason: "" });
-  expect(await late).toMatchObject({ code: 14, reason: "upstream_away", message: expect.stringContaining("too late") });
+  expect(await late).toMatchObject({
+    code: 14,
+    reason: "upstream_away",
+    message: expect.stringContaining("took too long"),
+  });
   expect(await early).toMatchObject({ code: 0 });
   expect(requests).toEqual(["/proto.SkaffoldService/Handle", "/proto.SkaffoldService/AutoBuild"]);
   expect(said).toEqual([

@@ -4,9 +4,10 @@
 //                                          no, and another one in its place --> begin(), and the open session ends
 //                                          too few frames to say --> wait for more
 //
-// 1. An upstream repeats its history to each connection, so the frame with the smallest time of a channel identifies the process.
-// 2. That fingerprint depends on no masking rule: a rule that changes splits no session.
-// 3. A session and its fingerprints are published as one group: no crash leaves one without the other.
+// 1. Skaffold's v1 and v2 repeat their history to each connection, so one early frame of a channel identifies the process.
+//    Polled upstreams identify themselves.
+// 2. A fingerprint is looked for among the hashes of all frames before masking: a rule that changes splits no session.
+// 3. A session is published together with the fingerprints that are known by then, a later channel's with its first frame.
 // 4. A source has at most one open session. An end that nobody saw is given an interval, not a time.
 // Why by bytes: docs/decisions/0005-frames-are-known-by-their-bytes.md.
 import type { CommandRun } from "@tapedeck/proto/tapedeck/v1/event";
@@ -102,7 +103,7 @@ class SourceSessions implements Sessions {
     return verdict === "same" && newest !== undefined ? newest : verdict === "wait" ? "wait" : "new";
   }
 
-  /** Publishes one group, so that a crash leaves no session without its fingerprints. */
+  /** The session and its fingerprints are one group, so that a crash leaves none without the other. */
   begin(connection: UpstreamConnection, at: Timestamp, identity?: Fingerprint & { readonly version: string }): void {
     const { journal, hello } = this.#options;
     const events: Numbered[] = this.#endReplaced(at);

@@ -39,7 +39,8 @@ const kinds: Readonly<Record<string, Counted<string>>> = {
   failures: {
     from: sql`failures`,
     at: sql`t.failed_at`,
-    loop: loopOf(sql`t.operation_id`),
+    // A session that failed by its exit code alone has no operation.
+    loop: sql`coalesce(${loopOf(sql`t.operation_id`)}, t.session || '.0.0')`,
     columns: {
       artifact: sql`case when t.phase = 'build' then t.subject else '' end`,
       phase: sql`t.phase`,

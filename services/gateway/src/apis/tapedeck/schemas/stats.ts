@@ -1,3 +1,4 @@
+import { ownValue } from "@tapedeck/shared/own-value";
 import { z } from "zod";
 import { count64, time } from "./fields.ts";
 
@@ -48,14 +49,14 @@ export type StatsKind = {
 
 const count = (what: string): Figure<string> => ({
   schema: count64(what),
-  json: (figures, name) => String(figures[name] ?? 0),
+  json: (figures, name) => String(ownValue(figures, name) ?? 0),
 });
 
 /** A percentile may lie between two rows, so it is rounded. */
 const milliseconds = (what: string): Figure<number | null> => ({
   schema: z.int().nullable().describe(`Milliseconds: ${what}; null without any.`),
   json: (figures, name) => {
-    const ms = figures[name];
+    const ms = ownValue(figures, name);
     return ms === undefined ? null : Math.round(Number(ms));
   },
 });
@@ -65,7 +66,7 @@ const shareOf = (part: number | bigint = 0, all: number | bigint = 0) =>
   Number(all) === 0 ? 0 : Number(part) / Number(all);
 const share = (part: string, all: string, without: string): Figure<number> => ({
   schema: partOf(`${part} / ${all}; 0 ${without}.`),
-  json: (figures) => shareOf(figures[part], figures[all]),
+  json: (figures) => shareOf(ownValue(figures, part), ownValue(figures, all)),
 });
 
 const phase = (what: string) =>
@@ -123,7 +124,7 @@ export const statsKinds = {
         json: (figures) =>
           Object.fromEntries(
             Object.keys(phases.shape).map((name) => {
-              const waited = figures[`${name}_ms`] ?? 0;
+              const waited = ownValue(figures, `${name}_ms`) ?? 0;
               return [name, { waitedMs: String(waited), share: shareOf(waited, figures.waited_ms) }];
             }),
           ),
