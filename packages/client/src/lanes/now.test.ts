@@ -209,6 +209,21 @@ describe("steps outside of loops", () => {
     expect(groupOf(folded([...build, worse, ...soon, ...repaired]), at(50))).toBe("idle");
   });
 
+  it("come in the order of their arrival where a clock was set back", () => {
+    const failing = [outside(4_000, "build.started", web), outside(4_001, "build.failed", { ...web, ...failed("no") })];
+    const repaired = [
+      outside(400, "build.started", web),
+      outside(401, "build.succeeded", { ...web, outcome: "succeeded" }),
+      outside(402, "deploy.started"),
+      outside(403, "deploy.succeeded", { outcome: "succeeded" }),
+    ];
+    const { loops } = folded([started, ...failing, ...repaired]);
+    expect(loops.map(({ outcome, subject }) => [outcome, subject])).toEqual([
+      ["failed", "build"],
+      ["succeeded", "build, deploy"],
+    ]);
+  });
+
   it("are the same in whatever order Skaffold's two streams arrive", () => {
     const v1 = [
       outside(5, "deploy.started"),

@@ -49,12 +49,31 @@ function isOf(loop: Loop, { session, runner }: Run): boolean {
  * command has ended before both were read.
  */
 function roundFor(loops: readonly Loop[], run: Run, step: Step): number {
+  const newest = loops.findLastIndex((one) => isOf(one, run));
+  if (isTooEarly(step, loops[newest])) {
+    const now = { ...step, startedAt: Number.POSITIVE_INFINITY };
+    return loops[newest] !== undefined && continues(loops[newest], now) ? newest : -1;
+  }
   const before = loops.findLastIndex((one) => isOf(one, run) && one.startedAt <= step.startedAt);
   const after = loops.findIndex((one, at) => at > before && isOf(one, run));
   return [before, after].find((at) => loops[at] !== undefined && continues(loops[at], step)) ?? -1;
 }
 
+/** Nothing comes so late. Where a clock was set back, the order of arrival counts. */
+const maxLateMs = 60_000;
+
+function isTooEarly({ startedAt }: Step, newest: Loop | undefined): boolean {
+  return newest !== undefined && newest.startedAt - startedAt > maxLateMs;
+}
+
 function withRound(loops: readonly Loop[], round: Loop): readonly Loop[] {
+  if (
+    isTooEarly(
+      round,
+      loops.findLast((one) => isOf(one, round)),
+    )
+  )
+    return [...loops, round];
   const later = loops.findIndex((one) => isOf(one, round) && one.startedAt > round.startedAt);
   return later < 0 ? [...loops, round] : loops.toSpliced(later, 0, round);
 }
