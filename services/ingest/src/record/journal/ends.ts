@@ -17,6 +17,7 @@ import { type TablesEnd, tablesEndSchema } from "@tapedeck/shared/log/tables-end
 import { ownValue } from "@tapedeck/shared/own-value";
 import { asciiName, nameOfAscii, type SourceName, sourceParts } from "@tapedeck/shared/source";
 import { delay } from "@tapedeck/shared/sync/delay";
+import { Semaphore } from "@tapedeck/shared/sync/semaphore";
 import type { NatsConnection } from "nats";
 import { z } from "zod";
 
@@ -96,6 +97,7 @@ class Ends implements LogEnds {
   readonly #everyMs: number;
   readonly #known = new Map<SourceName, SourceEnd>();
   readonly #closing = new AbortController();
+  readonly #reserving = new Semaphore(1);
   readonly #unwritten = new Set<SourceName>();
   #writing: Promise<void> | undefined;
   /** Undefined until what is kept was read. */
@@ -138,6 +140,16 @@ class Ends implements LogEnds {
   }
 
   async reserve(source: SourceName, max: number): Promise<number> {
+    // Each of several at once would begin again whenever another one has succeeded.
+    const release = await this.#reserving.acquire(this.#closing.signal);
+    try {
+      return await this.#reserve(source, max);
+    } finally {
+      release?.();
+    }
+  }
+
+  async #reserve(source: SourceName, max: number): Promise<number> {
     const { workspace } = sourceParts(source);
     const subject = `${endsRoot}.new.${asciiName(workspace)}`;
     const own = endSubject(source);
@@ -156,7 +168,7 @@ class Ends implements LogEnds {
       others.delete(own);
       if (others.size >= max) return others.size;
       const kept = JSON.stringify(Object.fromEntries([...reserved, [own, Date.now()]]));
-      // The first of several at once succeeds, and the others read what it wrote.
+      // Where several processes do this at once, the first succeeds, and the others read what it wrote.
       const isKept = await this.#publishIfLast(subject, kept, message?.seq ?? 0);
       if (isKept) return others.size;
     }
