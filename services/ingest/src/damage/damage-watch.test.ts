@@ -1,27 +1,43 @@
 import { silentLogger } from "@tapedeck/shared/service/logger";
-import { expect, it, onTestFinished, vi } from "vitest";
+import { delay } from "@tapedeck/shared/sync/delay";
+import { until } from "@tapedeck/shared/testing/until";
+import { expect, it } from "vitest";
 import { DamageWatch } from "./damage-watch.ts";
 
 const dayMs = 86_400_000;
 
-it("a log that is checked every 30 days is checked every 30 days", async () => {
-  vi.useFakeTimers();
-  onTestFinished(() => void vi.useRealTimers());
+function watchEvery(everyMs: number) {
   const over = new AbortController();
-  const check = vi.fn(async () => ({ holes: [], places: [], reported: new Map(), messages: 0, lastSeq: 0 }));
+  const checks: number[] = [];
+  const check = async () => {
+    checks.push(performance.now());
+    return { holes: [], places: [], reported: new Map(), messages: 0, lastSeq: 0 };
+  };
   const recordFact = async () => {};
   const watch = new DamageWatch({
     check,
     epoch: "abc123",
     recordFact,
-    everyMs: 30 * dayMs,
+    everyMs,
     logger: silentLogger,
     signal: over.signal,
   });
-  await vi.advanceTimersByTimeAsync(29 * dayMs);
-  expect(check).toHaveBeenCalledTimes(1);
-  await vi.advanceTimersByTimeAsync(62 * dayMs);
-  expect(check).toHaveBeenCalledTimes(4);
-  over.abort();
-  await watch[Symbol.asyncDispose]();
+  const end = async () => {
+    over.abort();
+    await watch[Symbol.asyncDispose]();
+  };
+  return { checks, [Symbol.asyncDispose]: end };
+}
+
+it("a log is checked again and again", async () => {
+  await using watched = watchEvery(10);
+  await until(() => watched.checks.length >= 3, { message: "three checks" });
+});
+
+it("a log that is checked every 30 days is not checked at once again", async () => {
+  await using watched = watchEvery(30 * dayMs);
+  await until(() => watched.checks.length > 0, { message: "the first check" });
+  // Node's own timer of more than 24.8 days fires after a millisecond.
+  await delay(200);
+  expect(watched.checks).toHaveLength(1);
 });
