@@ -187,7 +187,7 @@ it("the log is read again and again while ingest runs: what is lost meanwhile is
   const kept = await (await jetstreamManager(logReader.nats)).streams.getMessage(endsStream, {
     last_by_subj: holesSubject,
   });
-  const hole = { source: alice, sessions: ["s"], first: 100, last: 100 };
+  const hole = { source: alice, sessions: [session], first: 100, last: 100 };
   expect(kept?.json()).toEqual({ epoch: logReader.log.epoch, holes: [hole] });
 });
 
