@@ -110,7 +110,7 @@ class BackgroundLogLink implements LogLink {
     if (log === undefined) return;
     const warn = (message: string, fields = {}) => this.#logger.warn(fields, message);
     this.#holes = new HolesWatch({ nats: log.nats, epoch: log.epoch, warn });
-    await this.#holes.asked;
+    await this.#holes.loaded;
     this.#log = log;
     this.#broken = new AbortController();
     void this.#watchConnection(log.nats);

@@ -27,10 +27,11 @@ type ErrorBody = {
     readonly message?: string;
     readonly choices?: readonly string[];
     readonly earliest?: string;
+    readonly loss?: string;
   };
 };
 
-/** The server no longer has the events that were asked for. Those after `earliest` it has. */
+/** The log has lost the requested events. It has those after `earliest`. */
 export class LostEventsError extends CommandError {
   readonly earliest: string;
 
@@ -56,7 +57,7 @@ export function apiAt(url?: string): ApiClient {
       throw new CommandError(`several sources match: choose one with -s (${choicesText(error.choices)}).`);
     // The message is written for API clients.
     const message = error?.message?.replace("GET /api/v1/sources lists", "`tapedeck status` lists");
-    if (error?.code === "out_of_range" && error.earliest !== undefined)
+    if (error?.loss === "lost" && error.earliest !== undefined)
       throw new LostEventsError(message ?? "", error.earliest);
     const when = error?.code === "before_first" ? await timeOfPosition(error.earliest) : "";
     throw new CommandError(message === undefined ? `${base} answered ${response.status}` : `${message}${when}`);

@@ -113,10 +113,10 @@ export function exportFrom({ address, credentials, metadata, name }: GrpcTarget)
           throw new CommandError(`${name} closed the connection: try again.`);
         } catch (error) {
           if (error instanceof CommandError) throw error;
-          const { code, details } = fromServiceError(error);
+          const { earliest, loss } = fromServiceError(error).details;
           // What the log has lost is missing in the session, and whoever reads it counts that.
-          if (code !== "out_of_range" || details.earliest === undefined) throw worded(error as ServiceError, name);
-          after = details.earliest;
+          if (loss !== "lost" || earliest === undefined) throw worded(error as ServiceError, name);
+          after = earliest;
         } finally {
           call.on("error", () => {});
           call.cancel();

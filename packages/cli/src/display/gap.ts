@@ -1,7 +1,7 @@
 import type { Gap } from "@tapedeck/client";
 import { printError } from "./output.ts";
 
-/** Says that the log has lost events, which a reader goes on behind. */
+/** Says that a reader goes on behind events that are missing. */
 export function printGap({ after, until }: Gap): void {
-  printError(`tapedeck: the log has lost events between positions ${after} and ${until}`);
+  printError(`tapedeck: events between positions ${after} and ${until} are missing: the log lost or can't read them`);
 }

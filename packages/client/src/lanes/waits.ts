@@ -11,11 +11,11 @@ type Period = { readonly from: number; readonly to: number };
 /**
  * What a loop waited for between `from` and `to`, by the rules of the SQL views: each moment belongs to one step at
  * most. A failed sync lasts until it is tried again. A check comes before the deploy around it. If builds run at the same time, it is the one on the critical path.
- * Steps without an end run until `now`; cached builds took no time.
+ * Steps without an end run until `now`; cached builds took no time. Nobody knows how long steps without right times took.
  */
 export function waitsOf(steps: readonly Step[], { from, to, now }: Period & { readonly now: number }): readonly Wait[] {
   const inside = steps
-    .filter(({ kind, isCached }) => phases.includes(kind) && !isCached)
+    .filter(({ kind, isCached, isUntimed }) => phases.includes(kind) && !isCached && !isUntimed)
     .map((step) => ({
       step,
       from: Math.max(from, step.startedAt),

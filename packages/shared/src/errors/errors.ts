@@ -25,6 +25,12 @@ export type ErrorCode = keyof typeof table;
 /** All codes, in the order of the table. */
 export const errorCodes = Object.keys(table) as readonly ErrorCode[];
 
+/**
+ * Why events are out of range. Dropped, lost: gone for good, by a limit or by damage. Unreadable: the log may have them
+ * again, when a file of its store is back.
+ */
+export type Loss = "dropped" | "unreadable" | "lost";
+
 /** What an error carries beside its code and its message. */
 export type ErrorDetails = {
   /** The field of the request that is wrong. */
@@ -34,7 +40,13 @@ export type ErrorDetails = {
   /** Last position that can be asked for. */
   readonly latest?: string;
   readonly choices?: readonly string[];
+  /** Only `out_of_range` has it. */
+  readonly loss?: Loss;
 };
+
+export function isLoss(text: string | undefined): text is Loss {
+  return text === "dropped" || text === "unreadable" || text === "lost";
+}
 
 /** `retryAfter`: seconds after which the call may succeed. */
 export type TapedeckErrorOptions = ErrorOptions & { readonly retryAfter?: number };

@@ -1,7 +1,7 @@
 import { Metadata, type ServiceError, type StatusObject } from "@grpc/grpc-js";
 import { ErrorInfo } from "@tapedeck/proto/google/rpc/error_details";
 import { Status } from "@tapedeck/proto/google/rpc/status";
-import { fromUnknown, grpcStatusOf, isErrorCode, TapedeckError, toErrorInfo } from "./errors.ts";
+import { fromUnknown, grpcStatusOf, isErrorCode, isLoss, TapedeckError, toErrorInfo } from "./errors.ts";
 
 const trailer = "grpc-status-details-bin";
 const infoType = "type.googleapis.com/google.rpc.ErrorInfo";
@@ -25,12 +25,13 @@ export function fromServiceError(error: unknown): TapedeckError {
   if (!isServiceError(error)) return fromUnknown(error);
   const info = infoOf(error);
   if (info !== undefined && isErrorCode(info.reason)) {
-    const { field, earliest, latest, choices } = info.metadata;
+    const { field, earliest, latest, choices, loss } = info.metadata;
     const details = {
       ...(field !== undefined && { field }),
       ...(earliest !== undefined && { earliest }),
       ...(latest !== undefined && { latest }),
       ...(choices !== undefined && { choices: choices.split(", ") }),
+      ...(isLoss(loss) && { loss }),
     };
     return new TapedeckError(info.reason, error.details, details, { cause: error });
   }

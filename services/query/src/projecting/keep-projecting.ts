@@ -200,7 +200,7 @@ class HeldLog implements AsyncDisposable {
 
 /** Tables without these events would be wrong, and nothing would show it: so they stay where they are. */
 function reasonOf(error: unknown): string {
-  if (error instanceof OutOfRangeError && error.reason === "dropped") {
+  if (error instanceof OutOfRangeError && error.details.loss === "dropped") {
     return `the tables can't follow the log, because a limit of its stream has dropped events that they lack (${error.message}): \`tapedeck rebuild\` makes them from what the log still has`;
   }
   return error instanceof Error ? error.message || error.name : String(error);

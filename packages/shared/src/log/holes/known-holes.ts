@@ -16,27 +16,26 @@ export type KnownHole = {
   readonly last: Sequence;
 };
 
-/** Where the holes are kept that ingest's last check found, beside the log. */
+/** Where ingest stores the holes that its last check found, beside the log. */
 export const holesSubject = `${endsRoot}.holes`;
 
-/** No more are kept: the first ones. */
+/** Only the first ones are stored. */
 const maxKnownHoles = 1_000;
 
-const keptSchema = z.object({
+const storedSchema = z.object({
   epoch: z.string(),
   holes: z.array(
     z.object({ source: z.string(), sessions: z.array(z.string()).readonly(), first: z.number(), last: z.number() }),
   ),
 });
 
-/** What is kept. */
-export function keptHoles(epoch: string, holes: readonly KnownHole[]): string {
+export function encodeHoles(epoch: string, holes: readonly KnownHole[]): string {
   const inOrder = holes.toSorted((a, b) => a.first - b.first);
-  return JSON.stringify({ epoch, holes: inOrder.slice(0, maxKnownHoles) } satisfies z.input<typeof keptSchema>);
+  return JSON.stringify({ epoch, holes: inOrder.slice(0, maxKnownHoles) } satisfies z.input<typeof storedSchema>);
 }
 
-/** Only this subject can be asked for so: the stream has what not every service may read. */
-const question = `$JS.API.DIRECT.GET.${endsStream}.${holesSubject}`;
+/** A request for this subject alone: the stream has what not every service may read. */
+const requestSubject = `$JS.API.DIRECT.GET.${endsStream}.${holesSubject}`;
 const timeoutMs = 2_000;
 
 export type HolesWatchOptions = {
@@ -46,31 +45,31 @@ export type HolesWatchOptions = {
   readonly everyMs?: number;
 };
 
-/** The holes that ingest's last check found, asked for regularly: they are found once in hours. */
+/** The holes that ingest's last check found. Polled, because a check takes hours. */
 export class HolesWatch implements Disposable {
   readonly #options: HolesWatchOptions;
   readonly #timer;
   #holes: readonly KnownHole[] = [];
   #hasWarned = false;
-  /** Resolves when they were asked for once. */
-  readonly asked: Promise<void>;
+  /** Resolves after the first attempt. */
+  readonly loaded: Promise<void>;
 
   /** The connection stays the caller's. */
   constructor(options: HolesWatchOptions) {
     this.#options = options;
-    this.asked = this.#ask();
-    this.#timer = startInterval(() => void this.#ask(), options.everyMs ?? 10_000).unref();
+    this.loaded = this.#load();
+    this.#timer = startInterval(() => void this.#load(), options.everyMs ?? 10_000).unref();
   }
 
   readonly now = (): readonly KnownHole[] => this.#holes;
 
   /** Where nobody answers, the last answer counts. */
-  async #ask(): Promise<void> {
+  async #load(): Promise<void> {
     const { nats, epoch, warn } = this.#options;
     if (nats.isClosed()) return;
     try {
-      const { data } = await nats.request(question, "", { timeout: timeoutMs });
-      this.#holes = holesIn(data, epoch);
+      const { data } = await nats.request(requestSubject, "", { timeout: timeoutMs });
+      this.#holes = decodeHoles(data, epoch);
     } catch (err) {
       if (!isForbidden(err) || this.#hasWarned) return;
       this.#hasWarned = true;
@@ -83,11 +82,11 @@ export class HolesWatch implements Disposable {
   }
 }
 
-/** None where nothing is kept, or where it is another log's. */
-function holesIn(data: Uint8Array, epoch: string): readonly KnownHole[] {
+/** None where nothing is stored, or where it is another log's. */
+function decodeHoles(data: Uint8Array, epoch: string): readonly KnownHole[] {
   try {
-    const kept = keptSchema.parse(JSON.parse(new TextDecoder().decode(data)));
-    return kept.epoch === epoch ? kept.holes.map((hole) => ({ ...hole, source: hole.source as SourceName })) : [];
+    const stored = storedSchema.parse(JSON.parse(new TextDecoder().decode(data)));
+    return stored.epoch === epoch ? stored.holes.map((hole) => ({ ...hole, source: hole.source as SourceName })) : [];
   } catch {
     return [];
   }

@@ -50,7 +50,7 @@ it("a follower never jumps behind a hole at which the tail emptied its ring mean
       decode: () => undefined,
     });
   };
-  const lost = new OutOfRangeError("lost", "lost", { earliest: "" });
+  const lost = new OutOfRangeError("lost", { loss: "lost", earliest: "" });
   const deps: FollowDeps = {
     bounds: async () => expect.fail(),
     lastMatch: async () => offsetOf(11),

@@ -3,7 +3,7 @@ import { type EventJson, eventToJson } from "@tapedeck/shared/events/json";
 import type { Filter } from "@tapedeck/shared/filter/filter";
 import { toSubjects } from "@tapedeck/shared/filter/subjects";
 import type { KnownHole } from "@tapedeck/shared/log/holes/known-holes";
-import { nextHole } from "@tapedeck/shared/log/holes/telling-holes";
+import { nextHole } from "@tapedeck/shared/log/holes/report-holes";
 import type { PageReader, RecordedEvent } from "@tapedeck/shared/log/log";
 import { earlierOf, endOf, justBefore, laterOf, messagesBetween, type Offset } from "@tapedeck/shared/log/offset";
 import { lostInHole, type OutOfRangeError } from "@tapedeck/shared/log/out-of-range";

@@ -2,7 +2,7 @@ import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import type { EventJson } from "@tapedeck/shared/events/json";
 import { type Filter, parseFilter } from "@tapedeck/shared/filter/filter";
 import type { KnownHole } from "@tapedeck/shared/log/holes/known-holes";
-import { tellingHoles } from "@tapedeck/shared/log/holes/telling-holes";
+import { reportHoles } from "@tapedeck/shared/log/holes/report-holes";
 import type { LogReader } from "@tapedeck/shared/log/log";
 import type { CallContext } from "../../call-context.ts";
 import type { TimedSemaphore } from "../../limits/semaphore.ts";
@@ -115,7 +115,7 @@ export function tapedeckApi(deps: TapedeckApiDeps): TapedeckApi {
         const afterOffset = first?.afterOffset ?? (await positions.resolveAfter(after));
         const end = until === undefined ? {} : await endOf(until, request);
         const subscription: Subscription = { workspace, filter, afterOffset, original, ...end };
-        const reader = tellingHoles(indexedLog(log(), query, { workspace, filter }), holes, filter.sessions);
+        const reader = reportHoles(indexedLog(log(), query, { workspace, filter }), holes, filter.sessions);
         const paced =
           speed === "max"
             ? subscribeInBatches(reader, subscription, signal)

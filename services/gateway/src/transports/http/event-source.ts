@@ -25,9 +25,10 @@ export function errorLine(error: TapedeckError): string {
   return `${JSON.stringify({ type: "error", error: toErrorBody(error) })}\n`;
 }
 
-/** Where reading can go on elsewhere (`earliest`), EventSource reconnects to there. */
+/** EventSource reconnects behind what is gone for good. What can't be read now it asks for again. */
 export function errorEvent(error: TapedeckError): string {
-  const { earliest } = error.details;
-  const id = earliest === undefined ? "" : `id: ${earliest}\n`;
+  const { earliest, loss } = error.details;
+  const isGone = loss === "lost" || loss === "dropped";
+  const id = isGone && earliest !== undefined ? `id: ${earliest}\n` : "";
   return `${id}event: error\ndata: ${errorLine(error)}\n`;
 }

@@ -8,7 +8,7 @@ import {
 } from "@nats-io/jetstream";
 import { infoOfLeader } from "@tapedeck/shared/log/cluster/leader-info";
 import { replicasOfLog, replicateAsLog } from "@tapedeck/shared/log/cluster/replicas";
-import { holesSubject, type KnownHole, keptHoles } from "@tapedeck/shared/log/holes/known-holes";
+import { encodeHoles, holesSubject, type KnownHole } from "@tapedeck/shared/log/holes/known-holes";
 import { wrongSequenceCodes } from "@tapedeck/shared/log/jetstream-writer";
 import type { Cursor } from "@tapedeck/shared/log/log";
 import type { Sequence } from "@tapedeck/shared/log/offset";
@@ -220,7 +220,7 @@ class Ends implements LogEnds {
   }
 
   async keepHoles(holes: readonly KnownHole[]): Promise<void> {
-    await jetstream(this.#nc).publish(holesSubject, keptHoles(this.#epoch, holes));
+    await jetstream(this.#nc).publish(holesSubject, encodeHoles(this.#epoch, holes));
   }
 
   async identityKey(): Promise<Uint8Array> {

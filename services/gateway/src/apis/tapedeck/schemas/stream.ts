@@ -28,6 +28,12 @@ export const error = z
       earliest: position.optional().describe("The first position that is available."),
       latest: position.optional().describe("The last position that is available."),
       choices: z.array(z.string()).optional().describe("Sources to choose from."),
+      loss: z
+        .enum(["dropped", "unreadable", "lost"])
+        .optional()
+        .describe(
+          "Of `out_of_range`: dropped by a limit, lost by damage, or unreadable until a file of the log is back.",
+        ),
     }),
   })
   .describe("Every error of this API; the same codes on every transport.");

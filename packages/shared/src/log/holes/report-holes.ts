@@ -35,11 +35,11 @@ function placeOf(subject: string): string {
 }
 
 /**
- * The log for a reader that is to learn of what is lost: its `historyBatches` and `followBatches` end with an
- * OutOfRangeError at each hole of a source and session that it reads, behind all that is left up to there. A hole that it was given
- * before is none: `holes` are those that are known at the moment.
+ * The log with `historyBatches` and `followBatches` that end with an OutOfRangeError at each hole of a source and session
+ * that is read, after all that is left up to there. `holes`: those that are known now. What was read before it was lost is
+ * no hole for this reader.
  */
-export function tellingHoles(
+export function reportHoles(
   log: LogReader,
   holes: () => readonly KnownHole[],
   sessions?: readonly string[],
@@ -47,17 +47,17 @@ export function tellingHoles(
   return {
     ...log,
     async *historyBatches(from, untilOffset, signal) {
-      const way = new Way(log.epoch, holes, { ...from, sessions });
-      yield* way.through(log.historyBatches(from, untilOffset, signal));
-      if (!signal.aborted) way.passTo(untilOffset);
+      const check = new HoleCheck(log.epoch, holes, { ...from, sessions });
+      yield* check.through(log.historyBatches(from, untilOffset, signal));
+      if (!signal.aborted) check.passTo(untilOffset);
     },
     async *followBatches(from, options) {
-      const way = new Way(log.epoch, holes, { ...from, sessions });
+      const check = new HoleCheck(log.epoch, holes, { ...from, sessions });
       const left = new AbortController();
       let failure: { readonly error: unknown } | undefined;
       const behindHoles = (report: ((offset: Offset) => void) | undefined) => (offset: Offset) => {
         try {
-          way.passTo(offset);
+          check.passTo(offset);
           report?.(offset);
         } catch (error) {
           failure ??= { error };
@@ -70,14 +70,14 @@ export function tellingHoles(
         reached: behindHoles(reached),
         ...(caughtUp && { caughtUp: behindHoles(caughtUp) }),
       });
-      yield* way.through(following);
+      yield* check.through(following);
       if (failure !== undefined) throw failure.error;
     },
   };
 }
 
-/** How far a reader has come. */
-class Way {
+/** How far a reader has come, and which hole is next. */
+class HoleCheck {
   readonly #epoch: string;
   readonly #holes: () => readonly KnownHole[];
   readonly #part: ReadPart;

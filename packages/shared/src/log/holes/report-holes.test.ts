@@ -9,8 +9,8 @@ import { openLog } from "../jetstream.ts";
 import type { FollowOptions, RecordedEvent } from "../log.ts";
 import { logStart, sequenceOf } from "../offset.ts";
 import { endsRoot, endsStream, sourceFilter } from "../subjects.ts";
-import { HolesWatch, holesSubject, type KnownHole, keptHoles } from "./known-holes.ts";
-import { tellingHoles } from "./telling-holes.ts";
+import { encodeHoles, HolesWatch, holesSubject, type KnownHole } from "./known-holes.ts";
+import { reportHoles } from "./report-holes.ts";
 
 const named = (developer: string) =>
   sourceName({ workspace: "acme", developer, project: "shop", upstream: "skaffold" });
@@ -26,7 +26,7 @@ async function harness() {
   const over = new AbortController();
   stack.defer(() => over.abort());
   const holes: KnownHole[] = [];
-  const reader = tellingHoles(log.reader, () => holes);
+  const reader = reportHoles(log.reader, () => holes);
   const owned = stack.move();
   return {
     nc,
@@ -70,7 +70,7 @@ it("a follower that has not come to a hole yet learns of it when it becomes know
   await take(slow, 1);
   await on.lose(alice, 150);
   expect(await take(slow, 148)).toHaveLength(148);
-  await expect(take(slow, 1)).rejects.toMatchObject({ code: "out_of_range", reason: "lost" });
+  await expect(take(slow, 1)).rejects.toMatchObject({ code: "out_of_range", details: { loss: "lost" } });
 });
 
 it("it ends at the hole where nothing follows that it reads, before it says that it has caught up", async () => {
@@ -92,7 +92,7 @@ it("holes are those that were kept last, of this log", async () => {
   const warned: string[] = [];
   const options = { nats: on.nc, epoch: on.epoch, warn: (message: string) => warned.push(message), everyMs: 10 };
   using watch = new HolesWatch(options);
-  await watch.asked;
+  await watch.loaded;
   expect(watch.now()).toEqual([]);
   await on.jsm.streams.add({
     name: endsStream,
@@ -101,7 +101,7 @@ it("holes are those that were kept last, of this log", async () => {
     allow_direct: true,
   });
   const keep = (epoch: string, holes: readonly KnownHole[]) =>
-    jetstream(on.nc).publish(holesSubject, keptHoles(epoch, holes));
+    jetstream(on.nc).publish(holesSubject, encodeHoles(epoch, holes));
   await keep(on.epoch, [hole]);
   await until(() => watch.now().length === 1, { message: "the hole" });
   expect(watch.now()).toEqual([hole]);
