@@ -46,7 +46,9 @@ beforeAll(async () => {
     return client;
   };
   owner = await connected(url);
-  await owner.query("insert into tapedeck.checkpoint (name, projection, epoch, position) values ('log', '', 'e', 0)");
+  await owner.query(
+    "insert into tapedeck_internal.checkpoint (name, projection, epoch, position) values ('log', '', 'e', 0)",
+  );
   await fillDashboards(url, size);
   const made = await createLogin(database, { workspace: "default", limits });
   const own = new URL(url);

@@ -28,7 +28,9 @@ beforeAll(async () => {
   client = new Client(fresh.url);
   await client.connect();
   cleanup.defer(() => client.end());
-  await client.query("insert into tapedeck.checkpoint (name, projection, epoch, position) values ('log', '', 'e', 0)");
+  await client.query(
+    "insert into tapedeck_internal.checkpoint (name, projection, epoch, position) values ('log', '', 'e', 0)",
+  );
   await fillDashboards(fresh.url, size);
 });
 afterAll(() => cleanup.disposeAsync());

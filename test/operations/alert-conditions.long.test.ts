@@ -93,7 +93,7 @@ describe("metrics show the state", () => {
   it("of tables that are behind, as a long statement of a reader makes them", async () => {
     const reader = new Client(stack.database);
     await reader.connect();
-    await reader.query("begin; lock table tapedeck.checkpoint in exclusive mode");
+    await reader.query("begin; lock table tapedeck_internal.checkpoint in exclusive mode");
     await skaffold.playUntil({ v1: 20 });
     await reaches("tapedeck_query_lag_events", [], (value) => value > 0);
     await reader.end();

@@ -99,7 +99,7 @@ describe("the reader of SQL", () => {
     ],
     ["make tables", "set default_transaction_read_only = off; create table tapedeck.mine (one int)"],
     ["see which login reads which workspace", "select * from tapedeck_private.workspace_logins"],
-    ["see states of the fold", "select * from tapedeck.fold_states"],
+    ["see states of the fold", "select * from tapedeck_internal.fold_states"],
     ["become query's user", "set role tapedeck"],
     ["make roles", "set default_transaction_read_only = off; create role more"],
   ])("may not %s", async (_what, statement) => {

@@ -149,7 +149,7 @@ it("refuses tables that a newer version has made", async () => {
   await opened({ nats, database: database.url });
   const client = new Client(database.url);
   await client.connect();
-  await client.query("insert into tapedeck.kysely_migration values ('9999-next', '')");
+  await client.query("insert into tapedeck_internal.kysely_migration values ('9999-next', '')");
   await client.end();
   const [, query = expect.fail()] = services({ nats, database: database.url });
   await expect(query()).rejects.toThrow(/^the database has the schema of a newer Tapedeck .*: update Tapedeck/);

@@ -270,7 +270,7 @@ it("limits what readers may read, and ends those that take too long", async () =
         owner.db,
       )
     ).rows[0]?.may;
-  expect([await may("tapedeck.sources"), await may("tapedeck.checkpoint")]).toEqual([true, false]);
+  expect([await may("tapedeck.sources"), await may("tapedeck_internal.checkpoint")]).toEqual([true, false]);
   const held = await sql`
     select setconfig as settings, has_function_privilege(setrole, 'pg_advisory_lock(bigint)', 'execute') as locks
     from pg_db_role_setting join pg_database on pg_database.oid = setdatabase

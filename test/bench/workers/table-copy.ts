@@ -4,16 +4,19 @@ import { Client } from "pg";
 
 type Copied = { readonly insert: string; readonly columns: readonly (readonly unknown[])[]; readonly rows: number };
 
+const searchPath = "set search_path = tapedeck, tapedeck_internal";
+
 let client: Client;
 let tables: Copied[] = [];
 let names: readonly string[] = [];
 
-/** Reads the rows of every table in the schema, as text. Resolves with their number. `to`: a database with the same tables. */
+/** Reads the rows of every table in the schemas, as text. Resolves with their number. `to`: a database with the same tables. */
 export async function load(from: string, to: string): Promise<number> {
   const reader = new Client(from);
   await reader.connect();
+  await reader.query(searchPath);
   const { rows: found } = await reader.query<{ name: string }>(
-    `select relname as name from pg_class where relnamespace = 'tapedeck'::regnamespace and relkind in ('r', 'p')
+    `select relname as name from pg_class where relnamespace = any(current_schemas(false)::regnamespace[]) and relkind in ('r', 'p')
        and not relispartition and relname not like 'kysely%' and relname <> 'checkpoint'`,
   );
   names = found.map(({ name }) => name);
@@ -24,7 +27,7 @@ export async function load(from: string, to: string): Promise<number> {
   await reader.end();
   client = new Client(to);
   await client.connect();
-  await client.query("set search_path = tapedeck");
+  await client.query(searchPath);
   return tables.reduce((sum, { rows }) => sum + rows, 0);
 }
 
@@ -52,12 +55,12 @@ export async function write(batches: number): Promise<number> {
 async function read(reader: Client, name: string): Promise<Copied> {
   const { rows: columns } = await reader.query<{ name: string; type: string }>(
     `select attname as name, format_type(atttypid, atttypmod) as type from pg_attribute
-     where attrelid = ('tapedeck."' || $1 || '"')::regclass and attnum > 0 and not attisdropped order by attnum`,
+     where attrelid = ('"' || $1 || '"')::regclass and attnum > 0 and not attisdropped order by attnum`,
     [name],
   );
   const quoted = columns.map((column) => `"${column.name}"`);
   const text = quoted.map((column) => `${column}::text`).join(", ");
-  const { rows } = await reader.query<unknown[]>({ text: `select ${text} from tapedeck."${name}"`, rowMode: "array" });
+  const { rows } = await reader.query<unknown[]>({ text: `select ${text} from "${name}"`, rowMode: "array" });
   // An array of arrays would be unnested to its elements.
   const isArray = ({ type }: { readonly type: string }) => type.endsWith("[]");
   const arrays = columns.map((column, index) => `$${index + 1}::${isArray(column) ? "text" : column.type}[]`);

@@ -45,7 +45,7 @@ it("a reader of a state that stops reading keeps its snapshot no longer than its
   await database.connect();
   // More than any buffer on the way takes.
   await database.query(
-    `insert into tapedeck.vagrant_job_versions (session, source, job, position, message)
+    `insert into tapedeck_internal.vagrant_job_versions (session, source, job, position, message)
      select '01A', $1, lpad(n::text, 26, '0'), -n, $2 from generate_series(1, 500) as n`,
     [vagrantShop, Buffer.alloc(100_000)],
   );

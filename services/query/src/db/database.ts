@@ -7,7 +7,20 @@ import type { Schema } from "./schema.ts";
 /** The schema that is served. A rebuild fills another schema, which takes this name at the end. */
 export const liveSchema = "tapedeck";
 
-/** A pool of connections that see one schema. */
+/**
+ * The schema beside a set of tables for what SQL readers may not read: it lies apart so that their tools don't list it. The
+ * name is a function of the other one because triggers compute it, too.
+ */
+export function internalSchema(schema: string): string {
+  return `${schema}_internal`;
+}
+
+/** The schemas of one set of tables. */
+export function schemasOf(schema: string): readonly string[] {
+  return [schema, internalSchema(schema)];
+}
+
+/** A pool of connections that see one set of tables. */
 export type Database = AsyncDisposable & {
   readonly db: Kysely<Schema>;
   readonly schema: string;
@@ -30,7 +43,7 @@ export type OpenDatabase = {
   readonly statementTimeoutMs?: number;
 };
 
-/** Connects when first used. Every unqualified name means the handle's schema. */
+/** Connects when first used. Every unqualified name means one in the handle's schema, or in the internal one beside it. */
 export function openDatabase(options: OpenDatabase): Database {
   const { url, schema = liveSchema, connections = 10, statementTimeoutMs = 0 } = options;
   const urls = hostUrls(url);
@@ -91,7 +104,7 @@ function socketOf(client: pg.PoolClient): EventEmitter | undefined {
 export function sessionSettings(schema: string, statementTimeoutMs = 0): CompiledQuery {
   return CompiledQuery.raw(
     "select set_config('search_path', $1, false), set_config('timezone', 'UTC', false), set_config('datestyle', 'ISO', false), set_config('statement_timeout', $2, false)",
-    [schema, String(statementTimeoutMs)],
+    [schemasOf(schema).join(", "), String(statementTimeoutMs)],
   );
 }
 

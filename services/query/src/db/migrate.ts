@@ -1,7 +1,7 @@
 import { type Kysely, sql } from "kysely";
 import { Migrator } from "kysely/migration";
 import { applyComments } from "./comments/apply.ts";
-import type { Database } from "./database.ts";
+import { type Database, internalSchema, schemasOf } from "./database.ts";
 import { makeLocks, whileMigrating } from "./lock.ts";
 import { migrations } from "./migrations/index.ts";
 import type { Schema } from "./schema.ts";
@@ -34,7 +34,7 @@ export function refusalOfPostgres(versionNumber: number): OldPostgresError | und
 }
 
 /**
- * Creates the schema of this database handle or brings it up to date. Concurrent calls wait for each other.
+ * Creates the schemas of this database handle or brings them up to date. Concurrent calls wait for each other.
  * @param known the migrations of this version
  * @throws OldPostgresError or NewerSchemaError before anything is changed
  */
@@ -49,21 +49,30 @@ export async function migrate(database: Database, known = migrations): Promise<v
   const migrator = new Migrator({
     db,
     provider: { getMigrations: async () => ({ ...known }) },
-    migrationTableSchema: schema,
+    migrationTableSchema: internalSchema(schema),
   });
   await makeLocks(database);
   await whileMigrating(database, async () => {
+    await createSchemas(database);
     const { error } = await migrator.migrateToLatest();
     if (error !== undefined) throw error;
     await applyComments(database);
   });
 }
 
+/** `create schema if not exists` needs the right to create schemas where it exists, too. */
+export async function createSchemas({ db, schema }: Pick<Database, "db" | "schema">): Promise<void> {
+  for (const name of schemasOf(schema)) {
+    const { rows } = await sql`select from pg_namespace where nspname = ${name}`.execute(db);
+    if (rows.length === 0) await sql`create schema ${sql.id(name)}`.execute(db);
+  }
+}
+
 async function executed(db: Kysely<Schema>, schema: string): Promise<string[]> {
-  const table = sql.table(`${schema}.kysely_migration`);
+  const name = `${internalSchema(schema)}.kysely_migration`;
   const { rows: there } = await sql<{ there: boolean }>`
-    select to_regclass(${`${schema}.kysely_migration`}) is not null as there`.execute(db);
+    select to_regclass(${name}) is not null as there`.execute(db);
   if (there[0]?.there !== true) return [];
-  const { rows } = await sql<{ name: string }>`select name from ${table} order by name`.execute(db);
+  const { rows } = await sql<{ name: string }>`select name from ${sql.table(name)} order by name`.execute(db);
   return rows.map(({ name }) => name);
 }

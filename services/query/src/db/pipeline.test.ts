@@ -112,7 +112,7 @@ it("reads one snapshot with the settings of its database, and goes on after a re
       );
     return rows;
   });
-  expect(settings).toEqual([{ schema: "public", ms: "7s" }]);
+  expect(settings).toEqual([{ schema: "public, public_internal", ms: "7s" }]);
   await expect(reading(database, (tx) => sql`select 1 / 0`.execute(tx))).rejects.toThrow("division by zero");
   await expect(reading(database, (tx) => on.add(tx, 1))).rejects.toThrow("read-only transaction");
   const before = await reading(database, async (tx) => {

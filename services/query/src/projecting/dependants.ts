@@ -1,4 +1,5 @@
 import { type Kysely, sql } from "kysely";
+import { schemasOf } from "../db/database.ts";
 import type { Schema } from "../db/schema.ts";
 
 /*
@@ -29,7 +30,10 @@ type Dependant = {
   readonly statements: readonly string[];
 };
 
-/** The schemas of the tables that are replaced, of those that take their place, and the one that the former move to. */
+/**
+ * The schemas of the tables that are replaced, of those that take their place, and the one that the former move to, each with
+ * the internal one beside it, whose name has the same beginning.
+ */
 type Names = { readonly live: string; readonly shadow: string; readonly retired: string };
 
 /** Reads it before the new tables take the place of the live ones. */
@@ -100,14 +104,16 @@ function refusal(what: string, options?: ErrorOptions): DependantsError {
   );
 }
 
-/** The objects of Tapedeck's own in the live schema: those that the new one has, too, and partitions. */
+const anyOf = (schema: string) => sql`any(${schemasOf(schema)}::text[]::regnamespace[])`;
+
+/** The objects of Tapedeck's own in the live schemas: those that the new ones have, too, and partitions. */
 const own = ({ live, shadow }: Names) => sql`
   own as (
-    select c.oid, c.reltype, c.relname from pg_class c where c.relnamespace = ${live}::regnamespace and (c.relispartition or exists (
-      select from pg_class s where s.relnamespace = ${shadow}::regnamespace and s.relname = c.relname))),
+    select c.oid, c.reltype, c.relname from pg_class c where c.relnamespace = ${anyOf(live)} and (c.relispartition or exists (
+      select from pg_class s where s.relnamespace = ${anyOf(shadow)} and s.relname = c.relname))),
   own_functions as (
-    select p.oid from pg_proc p where p.pronamespace = ${live}::regnamespace and exists (
-      select from pg_proc s where s.pronamespace = ${shadow}::regnamespace and s.proname = p.proname)),
+    select p.oid from pg_proc p where p.pronamespace = ${anyOf(live)} and exists (
+      select from pg_proc s where s.pronamespace = ${anyOf(shadow)} and s.proname = p.proname)),
   own_types as (
     select t.oid from pg_type t join own on t.oid = own.reltype or t.typelem = own.reltype where own.reltype <> 0),
   needed (classid, oid) as (
@@ -201,44 +207,49 @@ async function readForeignKeys(db: Kysely<Schema>, names: Names): Promise<readon
   return rows;
 }
 
-/** Relations and functions that others have put into the schema of the tables. They stay in it. */
+/** Relations and functions that others have put into the schemas of the tables. They stay in them. */
 async function readForeignRelations(db: Kysely<Schema>, names: Names): Promise<readonly Dependant[]> {
   const { live, retired } = names;
+  // The name of the retired schema that holds what was in schema `n`.
+  const from = sql`${retired}::text || substr(nspname, length(${live}::text) + 1)`;
   const { rows } = await sql<Dependant>`
     with recursive ${own(names)}
     select 'relation ' || quote_ident(c.relname) as what, array[
       format('alter %s %I.%I set schema %I', case relkind when 'v' then 'view' when 'm' then 'materialized view'
-        when 'S' then 'sequence' when 'f' then 'foreign table' else 'table' end, ${retired}::text, relname, ${live}::text)] as statements
-    from pg_class c where c.relnamespace = ${live}::regnamespace and relkind in ('r', 'p', 'v', 'm', 'f', 'S') and oid not in (select oid from own)
+        when 'S' then 'sequence' when 'f' then 'foreign table' else 'table' end, ${from}, relname, nspname)] as statements
+    from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    where c.relnamespace = ${anyOf(live)} and relkind in ('r', 'p', 'v', 'm', 'f', 'S') and c.oid not in (select oid from own)
       and not exists (select from pg_depend where classid = 'pg_class'::regclass and objid = c.oid and deptype in ('a', 'i')
         and refclassid = 'pg_class'::regclass)
     union all
     select 'function ' || quote_ident(proname), array[
-      format('alter routine %I.%I(%s) set schema %I', ${retired}::text, proname, pg_get_function_identity_arguments(p.oid), ${live}::text)]
-    from pg_proc p where pronamespace = ${live}::regnamespace and oid not in (select oid from own_functions)`.execute(
-    db,
-  );
+      format('alter routine %I.%I(%s) set schema %I', ${from}, proname, pg_get_function_identity_arguments(p.oid), nspname)]
+    from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+    where pronamespace = ${anyOf(live)} and p.oid not in (select oid from own_functions)`.execute(db);
   return rows;
 }
 
-/** Rights that others were given on our relations, and on their schema, beside those of Tapedeck's own roles. */
+/** Rights that others were given on our relations, and on their schemas, beside those of Tapedeck's own roles. */
 async function readRights(db: Kysely<Schema>, names: Names): Promise<readonly Dependant[]> {
   const { live, shadow } = names;
+  // The name of the live schema that gets what is in schema `s`.
+  const to = sql`quote_ident(${live}::text || substr(s.nspname, length(${shadow}::text) + 1))`;
   const { rows } = await sql<Dependant>`
     select 'right on ' || what as what, array[format('grant %s on %s to %s%s', privilege_type, what,
       case grantee when 0 then 'public' else quote_ident(pg_get_userbyid(grantee)) end,
       case when is_grantable then ' with grant option' else '' end)] as statements
     from (
-      select quote_ident(${live}::text) || '.' || quote_ident(o.relname) as what, a.*
-      from pg_class o join pg_class n on n.relname = o.relname and n.relnamespace = ${shadow}::regnamespace,
-        aclexplode(o.relacl) a
-      where o.relnamespace = ${live}::regnamespace and a.grantee <> o.relowner and not exists (
+      select ${to} || '.' || quote_ident(o.relname) as what, a.*
+      from pg_class o join pg_class n on n.relname = o.relname and n.relnamespace = ${anyOf(shadow)}
+        join pg_namespace s on s.oid = n.relnamespace, aclexplode(o.relacl) a
+      where o.relnamespace = ${anyOf(live)} and a.grantee <> o.relowner and not exists (
         select from aclexplode(n.relacl) b where (b.grantee, b.privilege_type) = (a.grantee, a.privilege_type))
       union all
-      select 'schema ' || quote_ident(${live}::text), a.* from pg_namespace o, aclexplode(o.nspacl) a
-      where o.nspname = ${live} and a.grantee <> o.nspowner and not exists (
-        select from pg_namespace n, aclexplode(n.nspacl) b
-        where n.nspname = ${shadow} and (b.grantee, b.privilege_type) = (a.grantee, a.privilege_type))) missing`.execute(
+      select 'schema ' || ${to}, a.*
+      from pg_namespace o join pg_namespace s on s.oid = ${anyOf(shadow)}
+        and substr(s.nspname, length(${shadow}::text) + 1) = substr(o.nspname, length(${live}::text) + 1), aclexplode(o.nspacl) a
+      where o.oid = ${anyOf(live)} and a.grantee <> o.nspowner and not exists (
+        select from aclexplode(s.nspacl) b where (b.grantee, b.privilege_type) = (a.grantee, a.privilege_type))) missing`.execute(
     db,
   );
   return rows;
@@ -248,9 +259,9 @@ async function readRights(db: Kysely<Schema>, names: Names): Promise<readonly De
 async function readLeft(db: Kysely<Schema>, retired: string): Promise<readonly string[]> {
   const { rows } = await sql<{ what: string }>`
     with there as (
-      select 'pg_class'::regclass::oid as classid, oid from pg_class where relnamespace = ${retired}::regnamespace
-      union all select 'pg_type'::regclass, oid from pg_type where typnamespace = ${retired}::regnamespace
-      union all select 'pg_proc'::regclass, oid from pg_proc where pronamespace = ${retired}::regnamespace),
+      select 'pg_class'::regclass::oid as classid, oid from pg_class where relnamespace = ${anyOf(retired)}
+      union all select 'pg_type'::regclass, oid from pg_type where typnamespace = ${anyOf(retired)}
+      union all select 'pg_proc'::regclass, oid from pg_proc where pronamespace = ${anyOf(retired)}),
     referring as (
       select distinct d.classid, d.objid, d.objsubid from pg_depend d join there on (d.refclassid, d.refobjid) = (there.classid, there.oid)
       where d.deptype in ('n', 'a') and not exists (select from there t where (t.classid, t.oid) = (d.classid, d.objid)))

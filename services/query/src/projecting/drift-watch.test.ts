@@ -153,7 +153,7 @@ it("compares an answer though the tables are behind for a while", async () => {
   await checked(on.query, 1);
   const held = new Client(on.on.databaseUrl);
   await held.connect();
-  await held.query("begin; lock table tapedeck.checkpoint in share mode");
+  await held.query("begin; lock table tapedeck_internal.checkpoint in share mode");
   on.forget();
   on.session.own("source.checkpoint", undefined, later);
   await on.written();

@@ -1,7 +1,7 @@
 import type { LogReader } from "@tapedeck/shared/log/log";
 import { sql } from "kysely";
 import { ForeignCheckpointError, ofThisLog, readCheckpoint } from "../db/checkpoint.ts";
-import { type Database, liveSchema, openDatabase } from "../db/database.ts";
+import { type Database, internalSchema, liveSchema, openDatabase, schemasOf } from "../db/database.ts";
 import { columnTypes } from "../db/schema.generated.ts";
 
 /**
@@ -11,7 +11,7 @@ import { columnTypes } from "../db/schema.generated.ts";
 export async function forgetForeignTables(databaseUrl: string, log: LogReader): Promise<boolean> {
   await using database = openDatabase({ url: databaseUrl, connections: 1 });
   const { rows } = await sql<{ there: boolean }>`
-    select to_regclass(${`${liveSchema}.checkpoint`}) is not null as there`.execute(database.db);
+    select to_regclass(${`${internalSchema(liveSchema)}.checkpoint`}) is not null as there`.execute(database.db);
   if (rows[0]?.there !== true) return false;
   const checkpoint = await readCheckpoint(database.db);
   if (checkpoint === undefined) return false;
@@ -32,7 +32,7 @@ export async function forgetForeignTables(databaseUrl: string, log: LogReader): 
 export async function foreignKeysToTables(databaseUrl: string): Promise<readonly string[]> {
   await using database = openDatabase({ url: databaseUrl, connections: 1 });
   const { rows } = await sql<{ key: string }>`
-    with own as (select oid from pg_class where relnamespace = to_regnamespace(${liveSchema})
+    with own as (select oid from pg_class where relnamespace = any(select to_regnamespace(unnest(${schemasOf(liveSchema)}::text[])))
       and (relname = any(${[...Object.keys(columnTypes)]}) or relispartition))
     select quote_ident(conname) || ' of ' || conrelid::regclass as key from pg_constraint
     where contype = 'f' and conparentid = 0 and confrelid in (select oid from own) and conrelid not in (select oid from own)
@@ -43,8 +43,8 @@ export async function foreignKeysToTables(databaseUrl: string): Promise<readonly
 /** All but the ones that say which migrations were made. Partitions are emptied with their table. */
 async function emptyTables({ db, schema }: Database): Promise<void> {
   const { rows } = await sql<{ name: string }>`
-    select relname as name from pg_class
-    where relnamespace = ${schema}::regnamespace and relkind in ('r', 'p') and not relispartition
+    select oid::regclass::text as name from pg_class
+    where relnamespace = any(${schemasOf(schema)}::text[]::regnamespace[]) and relkind in ('r', 'p') and not relispartition
       and relname = any(${[...Object.keys(columnTypes)]})`.execute(db);
-  await sql`truncate ${sql.join(rows.map(({ name }) => sql.table(`${schema}.${name}`)))}`.execute(db);
+  await sql`truncate ${sql.join(rows.map(({ name }) => sql.raw(name)))}`.execute(db);
 }

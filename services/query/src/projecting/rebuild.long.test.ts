@@ -43,10 +43,10 @@ it("builds the same tables from the log, beside a query that keeps following", a
   await projectUntil(straight.url, on.log.reader, end);
   await projectUntil(on.databaseUrl, on.log.reader, end).catch(() => {}); // query holds the tables: it is there already
   expect(comparable(await contents(on.databaseUrl))).toEqual(comparable(await contents(straight.url)));
-  expect(await schemas(on.databaseUrl)).toEqual(["tapedeck"]);
+  expect(await schemas(on.databaseUrl)).toEqual(["tapedeck", "tapedeck_internal"]);
   await using tables = openDatabase({ url: on.databaseUrl, connections: 1 });
   const { rows } = await sql<{ known: number }>`
-    select count(distinct tablename)::int as known from pg_stats where schemaname = 'tapedeck'
+    select count(distinct tablename)::int as known from pg_stats where schemaname in ('tapedeck', 'tapedeck_internal')
       and tablename in ('events', 'operations', 'event_positions')`.execute(tables.db);
   expect(rows).toEqual([{ known: 3 }]);
 });

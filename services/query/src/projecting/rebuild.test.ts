@@ -40,7 +40,12 @@ it("continues an interrupted rebuild", async ({ signal }) => {
   const stopped = (one: AbortController) =>
     rebuild({ ...options, signal: one.signal, onProgress: ({ position }) => position > endOf(third) && one.abort() });
   expect(await stopped(first)).toBe(false);
-  expect(await schemas(on.databaseUrl)).toEqual(["tapedeck", "tapedeck_rebuild"]);
+  expect(await schemas(on.databaseUrl)).toEqual([
+    "tapedeck",
+    "tapedeck_internal",
+    "tapedeck_rebuild",
+    "tapedeck_rebuild_internal",
+  ]);
 
   // A caller that asked for it, and has not stopped it, must not take that for its end.
   const call = rebuildCall(
@@ -73,7 +78,12 @@ it("begins anew when messages were removed since it was interrupted", async ({ s
   expect(
     await rebuild({ ...options, limits: { events: 100, bytes: 1_000_000 }, signal: first.signal, onProgress }),
   ).toBe(false);
-  expect(await schemas(on.databaseUrl)).toEqual(["tapedeck", "tapedeck_rebuild"]);
+  expect(await schemas(on.databaseUrl)).toEqual([
+    "tapedeck",
+    "tapedeck_internal",
+    "tapedeck_rebuild",
+    "tapedeck_rebuild_internal",
+  ]);
 
   const nc = await connect({ servers: on.nats.url });
   await (await jetstreamManager(nc)).streams.deleteMessage(streamName, 1, true);
@@ -143,7 +153,7 @@ it("lets readers read the new tables from the swap on, and a login only its work
   await using owner = openDatabase({ url: on.databaseUrl, connections: 1 });
   const { rows } = await sql`
     select has_table_privilege('tapedeck_analyst', 'tapedeck.sources', 'select') as documented,
-      has_table_privilege('tapedeck_analyst', 'tapedeck.checkpoint', 'select') as internal`.execute(owner.db);
+      has_table_privilege('tapedeck_analyst', 'tapedeck_internal.checkpoint', 'select') as internal`.execute(owner.db);
   expect(rows).toEqual([{ documented: true, internal: false }]);
   const { login, password } = await createLogin(owner, { workspace: "acme", limits: on.config.readers });
   try {

@@ -6,7 +6,7 @@ import { delay } from "@tapedeck/shared/sync/delay";
 import { type Kysely, sql } from "kysely";
 import { letReadersIn } from "../db/access/grants.ts";
 import { assertOfThisLog, readCheckpoint } from "../db/checkpoint.ts";
-import { type Database, liveSchema, openDatabase, type Tx } from "../db/database.ts";
+import { type Database, internalSchema, liveSchema, openDatabase, schemasOf, type Tx } from "../db/database.ts";
 import { withTables } from "../db/lock.ts";
 import { migrate } from "../db/migrate.ts";
 import { swapLock } from "../db/read.ts";
@@ -115,28 +115,31 @@ function readAnew(log: LogReader, end: Offset): LogReader {
  * @throws ForeignCheckpointError
  */
 async function assertSameLog({ db }: Database, log: LogReader): Promise<void> {
-  const live = db.withSchema(liveSchema);
-  const { rows } = await sql<{ there: boolean }>`
-    select to_regclass(${`${liveSchema}.checkpoint`}) is not null as there`.execute(db);
-  const checkpoint = rows[0]?.there === true ? await readCheckpoint(live) : undefined;
+  const live = db.withSchema(internalSchema(liveSchema));
+  const checkpoint = (await hasTables(db, liveSchema)) ? await readCheckpoint(live) : undefined;
   if (checkpoint !== undefined) await assertOfThisLog(checkpoint, log);
 }
+
+async function hasTables(db: Kysely<Schema>, schema: string): Promise<boolean> {
+  const { rows } = await sql<{ there: boolean }>`
+    select to_regclass(${checkpointOf(schema)}) is not null as there`.execute(db);
+  return rows[0]?.there === true;
+}
+
+const checkpointOf = (schema: string) => `${internalSchema(schema)}.checkpoint`;
 
 /** Postgres itself analyzes new tables only after a minute or more, and plans queries badly until then. */
 async function analyze({ db, schema }: Database): Promise<void> {
   const { rows } = await sql<{ name: string }>`
-    select relname as name from pg_class where relnamespace = ${schema}::regnamespace and relkind in ('r', 'p')`.execute(
-    db,
-  );
-  await sql`analyze ${sql.join(rows.map(({ name }) => sql.table(`${schema}.${name}`)))}`.execute(db);
+    select oid::regclass::text as name from pg_class
+    where relnamespace = any(${schemasOf(schema)}::text[]::regnamespace[]) and relkind in ('r', 'p')`.execute(db);
+  await sql`analyze ${sql.join(rows.map(({ name }) => sql.raw(name)))}`.execute(db);
 }
 
 /** Keeps the tables of an earlier rebuild, unless it is to begin anew, if the same projection built them from the same log. */
 async function prepare(shadow: Database, { log, views, fresh = false }: Rebuild): Promise<void> {
   await dropRetired(shadow);
-  const { rows } = await sql<{ there: boolean }>`
-    select to_regclass(${`${shadowSchema}.checkpoint`}) is not null as there`.execute(shadow.db);
-  const checkpoint = rows[0]?.there === true ? await readCheckpoint(shadow.db) : undefined;
+  const checkpoint = (await hasTables(shadow.db, shadowSchema)) ? await readCheckpoint(shadow.db) : undefined;
   const { lastOffset } = await log.bounds();
   const isReusable =
     !fresh &&
@@ -144,7 +147,7 @@ async function prepare(shadow: Database, { log, views, fresh = false }: Rebuild)
     checkpoint.projection === projectionVersion(views) &&
     checkpoint.position <= lastOffset &&
     (await isKept(log, checkpoint.position));
-  if (!isReusable) await dropSchema(shadow, shadowSchema);
+  if (!isReusable) await dropSchemas(shadow, shadowSchema);
   await migrate(shadow);
 }
 
@@ -187,10 +190,8 @@ async function swapOnce(db: Kysely<Schema>, position: Offset) {
   const retired = await freeName(db);
   return db.transaction().execute(async (tx) => {
     await sql`select set_config('lock_timeout', ${`${lockMs}ms`}, true)`.execute(tx);
-    const { rows: there } = await sql<{ there: boolean }>`
-      select to_regclass(${`${liveSchema}.checkpoint`}) is not null as there`.execute(tx);
-    if (there[0]?.there !== true) {
-      await sql`alter schema ${sql.id(shadowSchema)} rename to ${sql.id(liveSchema)}`.execute(tx);
+    if (!(await hasTables(tx, liveSchema))) {
+      await renameSchemas(tx, shadowSchema, liveSchema);
       return { toFill: [] };
     }
     // Checked before readers have to wait, and again when there is no writer any more.
@@ -201,11 +202,16 @@ async function swapOnce(db: Kysely<Schema>, position: Offset) {
     // over, wherever events come often.
     const dependants = await readDependants(tx, { live: liveSchema, shadow: shadowSchema, retired });
     await dropDependants(tx, dependants);
-    await sql`alter schema ${sql.id(liveSchema)} rename to ${sql.id(retired)}`.execute(tx);
-    await sql`alter schema ${sql.id(shadowSchema)} rename to ${sql.id(liveSchema)}`.execute(tx);
+    await renameSchemas(tx, liveSchema, retired);
+    await renameSchemas(tx, shadowSchema, liveSchema);
     await renewDependants(tx, dependants, retired);
     return dependants;
   });
+}
+
+async function renameSchemas(tx: Tx, from: string, to: string): Promise<void> {
+  await sql`alter schema ${sql.id(from)} rename to ${sql.id(to)}`.execute(tx);
+  await sql`alter schema ${sql.id(internalSchema(from))} rename to ${sql.id(internalSchema(to))}`.execute(tx);
 }
 
 async function retiredSchemas(db: Kysely<Schema>): Promise<readonly string[]> {
@@ -230,7 +236,7 @@ async function dropRetired({ db }: Pick<Database, "db">): Promise<void> {
       .transaction()
       .execute(async (tx) => {
         await sql`select set_config('lock_timeout', ${`${lockMs}ms`}, true)`.execute(tx);
-        await dropSchema({ db: tx }, name);
+        await dropSchemas({ db: tx }, name);
       })
       .catch((error: unknown) => {
         if (!isLockTimeout(error)) throw error;
@@ -255,11 +261,11 @@ export async function keepDroppingRetired(
 async function isLiveAhead(tx: Tx, position: Offset): Promise<boolean> {
   const { rows } = await sql<{ ahead: boolean }>`
     select live.position > ${position} as ahead
-    from ${sql.table(`${liveSchema}.checkpoint`)} live join ${sql.table(`${shadowSchema}.checkpoint`)} shadow
+    from ${sql.table(checkpointOf(liveSchema))} live join ${sql.table(checkpointOf(shadowSchema))} shadow
       using (name, projection, epoch)`.execute(tx);
   return rows[0]?.ahead === true;
 }
 
-async function dropSchema({ db }: Pick<Database, "db">, schema: string): Promise<void> {
-  await sql`drop schema if exists ${sql.id(schema)} cascade`.execute(db);
+async function dropSchemas({ db }: Pick<Database, "db">, schema: string): Promise<void> {
+  await sql`drop schema if exists ${sql.join(schemasOf(schema).map((name) => sql.id(name)))} cascade`.execute(db);
 }

@@ -3,7 +3,7 @@ import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { until } from "@tapedeck/shared/testing/until";
 import { sql } from "kysely";
 import { expect, it } from "vitest";
-import { type Database, openDatabase } from "../db/database.ts";
+import { type Database, openDatabase, schemasOf } from "../db/database.ts";
 import { migrated } from "../testing/migrated.ts";
 import { sumBuildDays } from "./sum-build-days.ts";
 
@@ -57,7 +57,7 @@ it("waits for a batch that is about to be committed", async ({ signal }) => {
   await insertBuilds(database, "1 and 200");
   const writer = await database.connect();
   try {
-    await writer.query(`set search_path to ${database.schema}`);
+    await writer.query(`set search_path to ${schemasOf(database.schema).join(", ")}`);
     await writer.query("begin");
     await writer.query("select from checkpoint for update");
     await writer.query("update operations set duration_ms = 1 where id = '100'");

@@ -1,16 +1,17 @@
 import { type DatabaseMetadata, generate, PostgresDialect } from "kysely-codegen";
-import { openDatabase } from "../db/database.ts";
+import { openDatabase, schemasOf } from "../db/database.ts";
 
 /** The source text of db/schema.generated.ts for a migrated database. */
 export async function generateSchema(url: string): Promise<string> {
   await using database = openDatabase({ url, connections: 1 });
   const { db, schema } = database;
+  const schemas = [...schemasOf(schema)];
   let columnTypes = "";
   const types = await generate({
     db,
-    dialect: new PostgresDialect({ defaultSchemas: [schema] }),
-    includePattern: `${schema}.*`,
-    defaultSchemas: [schema],
+    dialect: new PostgresDialect({ defaultSchemas: schemas }),
+    includePattern: `(${schemas.join("|")}).*`,
+    defaultSchemas: schemas,
     // The types that the type parsers of openDatabase return.
     typeMapping: { int8: "number", timestamptz: "string", jsonb: "unknown" },
     outFile: null,

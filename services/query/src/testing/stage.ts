@@ -72,9 +72,12 @@ export async function written(on: Stage, events: readonly Event[]): Promise<numb
   return sequenceOf(offsets.at(-1) ?? logStart);
 }
 
-/** Names of the schemas that hold tables of the projection. */
+/** Names of the schemas that hold tables of the projection, in their order. */
 export async function schemas(url: string): Promise<string[]> {
   await using database = openDatabase({ url, connections: 1 });
   const found = await database.db.introspection.getSchemas();
-  return found.map(({ name }) => name).filter((name) => name.startsWith("tapedeck") && name !== privateSchema);
+  return found
+    .map(({ name }) => name)
+    .filter((name) => name.startsWith("tapedeck") && name !== privateSchema)
+    .toSorted();
 }

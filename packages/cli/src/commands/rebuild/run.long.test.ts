@@ -22,7 +22,8 @@ it("the running query rebuilds its tables by its own settings, and says what kee
   const database = cleanup.use(openDatabase({ url, connections: 1 }));
   const owner = cleanup.adopt(await database.connect(), (client) => client.end());
   const projection = async () =>
-    (await owner.query<{ projection: string }>("select projection from tapedeck.checkpoint")).rows[0]?.projection;
+    (await owner.query<{ projection: string }>("select projection from tapedeck_internal.checkpoint")).rows[0]
+      ?.projection;
   const rebuild = async () => {
     // A proxy of the user's is not for this machine's own addresses.
     await using cli = startCli(["rebuild"], { cwd, env: { http_proxy: "http://127.0.0.1:1" } });

@@ -45,7 +45,8 @@ it("a login that is made reads its workspace, is written once, listed without it
   {
     await using reader = openDatabase({ url: address.href, connections: 1 });
     expect(await reader.db.selectFrom("sources").selectAll().execute()).toEqual([]);
-    await expect(reader.db.selectFrom("checkpoint").selectAll().execute()).rejects.toThrow("permission denied");
+    const internal = reader.db.withSchema("tapedeck_internal");
+    await expect(internal.selectFrom("checkpoint").selectAll().execute()).rejects.toThrow("permission denied");
   }
   const list = await sqlRole(["list"]);
   expect(list.out).toMatch(new RegExp(`${login}\\s+acme\\s+\\d{4}-\\d\\d-\\d\\d`));

@@ -12,12 +12,11 @@ import { type Database, openDatabase } from "../database.ts";
 import { migrate } from "../migrate.ts";
 import { letReadersIn, limitReaders } from "./grants.ts";
 import { type ReaderLimits, readerLimits } from "./limits.ts";
-import { readable, withheld } from "./relations.ts";
+import { readable } from "./relations.ts";
 import { watchReaders } from "./watch-readers.ts";
 import { createLogin, dropLogin, logins } from "./workspace-logins.ts";
 
 const limits = readerLimits(settingsReader({ env: {} }));
-const month = /^events_\d{4}_\d\d$/;
 const stack = new AsyncDisposableStack();
 afterAll(() => stack.disposeAsync());
 
@@ -50,10 +49,11 @@ async function as(login: string, password = "only reading", database = "tapedeck
   return client;
 }
 
-async function names(database: Database): Promise<readonly string[]> {
+/** Relations in a schema. */
+async function names(database: Database, schema: string): Promise<readonly string[]> {
   const { rows } = await sql<{ name: string }>`
     select relname as name from pg_class
-    where relnamespace = 'tapedeck'::regnamespace and relkind in ('r', 'p', 'v', 'm', 'f')`.execute(database.db);
+    where relnamespace = ${schema}::regnamespace and relkind in ('r', 'p', 'v', 'm', 'f')`.execute(database.db);
   return rows.map(({ name }) => name);
 }
 
@@ -125,10 +125,36 @@ const workspacesSeen = async (client: pg.Client, name: string): Promise<readonly
   return rows.map(({ workspace }) => workspace);
 };
 
-it("every relation is listed as readable or withheld", async () => {
-  const found = (await names(ours)).filter((name) => !month.test(name));
-  expect(found.toSorted()).toEqual([...Object.keys(readable), ...withheld].toSorted());
-});
+const unqualified = "pg_table_is_visible(c.oid) and nspname not in ('pg_catalog', 'information_schema')";
+
+/** What tools for SQL list, without regard to rights, as \\d and \\df of psql do, and as others do for each schema. */
+const lists = {
+  relations: [unqualified, "nspname = 'tapedeck'"].map(
+    (condition) => `select relname as name from pg_class c join pg_namespace n on n.oid = relnamespace
+      where relkind in ('r', 'p', 'v', 'm', 'S', 'f') and ${condition} order by 1`,
+  ),
+  functions: [
+    "pg_function_is_visible(p.oid) and nspname not in ('pg_catalog', 'information_schema')",
+    "nspname = 'tapedeck'",
+  ].map(
+    (condition) =>
+      `select proname as name from pg_proc p join pg_namespace n on n.oid = pronamespace where ${condition} order by 1`,
+  ),
+};
+
+it.each(["the analyst", "a login of a workspace"])(
+  "tools list to %s what it may read, and nothing else",
+  async (who) => {
+    const made = who === "the analyst" ? undefined : await createLogin(ours, { workspace: "acme", limits });
+    const client = await as(made?.login ?? "tapedeck_analyst", made?.password);
+    const listed = async (query: string) => (await client.query<{ name: string }>(query)).rows.map(({ name }) => name);
+    for (const query of lists.relations) expect(await listed(query)).toEqual(Object.keys(readable).toSorted());
+    for (const name of Object.keys(readable)) await client.query(`select from ${name} limit 1`);
+    for (const query of lists.functions) expect(await listed(query)).toEqual(["position_text"]);
+    await client.query("select position_text(1)");
+  if (made !== undefined) await dropLogin(ours, made.login);
+  },
+);
 
 it("docs/sql.md lists exactly the relations that readers may read", async () => {
   const listed = [...(await docsPage("sql.md")).matchAll(/^\| (`.*?) \|/gm)].flatMap(([, cell = ""]) =>
@@ -149,21 +175,24 @@ it("the analyst reads all documented relations of every workspace, and nothing e
   for (const name of Object.keys(readable)) {
     expect([name, await workspacesSeen(analyst, name)]).toEqual([name, ["acme", "globex"]]);
   }
-  const months = (await names(ours)).filter((name) => month.test(name));
-  expect(months).not.toEqual([]);
-  for (const name of [...withheld, ...months, "tapedeck_private.workspace_logins"]) {
+  const internal = await names(ours, "tapedeck_internal");
+  expect(internal).toEqual(expect.arrayContaining(["checkpoint", "events_2026_11"]));
+  for (const name of [...internal.map((one) => `tapedeck_internal.${one}`), "tapedeck_private.workspace_logins"]) {
     await expect(analyst.query(`select * from ${name}`)).rejects.toThrow("permission denied");
   }
 });
 
-it("grants of an earlier release are revoked, and a second run changes nothing", async () => {
+it("grants that others gave are revoked, and a second run changes nothing", async () => {
   const name = sql.id("tapedeck_analyst");
+  await sql`create table notes (note text)`.execute(ours.db);
+  onTestFinished(async () => void (await sql`drop table notes`.execute(ours.db)));
   await sql`grant select on all tables in schema tapedeck to ${name}`.execute(ours.db);
   await sql`alter default privileges in schema tapedeck grant select on tables to ${name}`.execute(ours.db);
   await letReadersIn(ours);
-  await ours.db.transaction().execute((tx) => ensurePartitions(tx, ["2026-12-20T12:00:00.000000Z"]));
   const analyst = await as("tapedeck_analyst");
-  for (const table of ["checkpoint", "events_2026_11", "events_2026_12"]) {
+  await sql`create table later (note text)`.execute(ours.db);
+  onTestFinished(async () => void (await sql`drop table later`.execute(ours.db)));
+  for (const table of ["notes", "later"]) {
     await expect(analyst.query(`select * from ${table}`)).rejects.toThrow("permission denied");
   }
   const rights = async () =>
@@ -218,7 +247,7 @@ describe("a login of a workspace", () => {
     await login.query("set row_security = off");
     await expect(login.query("select * from events")).rejects.toThrow("row-level security");
     await login.query("set row_security = on");
-    for (const name of [...withheld, "tapedeck_private.workspace_logins"]) {
+    for (const name of ["tapedeck_internal.checkpoint", "tapedeck_private.workspace_logins"]) {
       await expect(login.query(`select * from ${name}`)).rejects.toThrow("permission denied");
     }
     for (const role of ["tapedeck_analyst", "postgres"]) {
@@ -256,7 +285,7 @@ describe("a login of a workspace", () => {
     const read = async () => {
       const { rows } = await login.query<{ read: string }>(
         `select coalesce(sum(idx_tup_fetch + seq_tup_read), 0) as read from pg_stat_xact_user_tables
-         where schemaname = 'tapedeck'`,
+         where schemaname in ('tapedeck', 'tapedeck_internal')`,
       );
       return Number(rows[0]?.read);
     };

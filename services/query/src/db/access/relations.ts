@@ -1,5 +1,5 @@
 /**
- * The relations that SQL readers may read, and what determines the workspace of a row: a column `workspace`, the first part
+ * The relations that SQL readers may read, which are all of their schema, and what determines the workspace of a row: a column `workspace`, the first part
  * of `source`, or, for a view, the tables that it reads.
  */
 export const readable: Readonly<Record<string, "workspace" | "source" | "view">> = {
@@ -43,18 +43,3 @@ export const readable: Readonly<Record<string, "workspace" | "source" | "view">>
   set_aside_events: "workspace",
   set_aside_sources: "workspace",
 };
-
-/** Relations for Tapedeck alone. Readers read the monthly partitions of `events` through `events`. */
-export const withheld: readonly string[] = [
-  "build_months",
-  "checkpoint",
-  "event_blocks",
-  "event_groups",
-  "event_positions",
-  "fold_states",
-  "snapshots",
-  "vagrant_job_spans",
-  "vagrant_job_versions",
-  "kysely_migration",
-  "kysely_migration_lock",
-];

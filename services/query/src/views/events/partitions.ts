@@ -1,5 +1,5 @@
 import { sql } from "kysely";
-import type { Tx } from "../../db/database.ts";
+import { internalSchema, type Tx } from "../../db/database.ts";
 
 /**
  * Makes the monthly partitions of these timestamps ("2026-11-20T…", UTC). Checks each time which exist, because a rebuild
@@ -12,12 +12,13 @@ import type { Tx } from "../../db/database.ts";
 export async function ensurePartitions(tx: Tx, timestamps: Iterable<string>): Promise<void> {
   const months = new Set<string>();
   for (const timestamp of timestamps) months.add(timestamp.slice(0, 7));
-  const { rows } = await sql<{ month: string }>`
-    select month from unnest(${[...months]}::text[]) as month
+  // They are internal, because readers read them through `events` only.
+  const { rows } = await sql<{ month: string; schema: string }>`
+    select month, current_schema() as schema from unnest(${[...months]}::text[]) as month
     where to_regclass(${sql.raw("'events_' || replace(month, '-', '_')")}) is null
   `.execute(tx);
-  for (const { month } of rows) {
-    const partition = sql.table(`events_${month.replace("-", "_")}`);
+  for (const { month, schema } of rows) {
+    const partition = sql.table(`${internalSchema(schema)}.events_${month.replace("-", "_")}`);
     // Its indexes are made when it is attached.
     await sql`create table ${partition} (like events including defaults including constraints)`.execute(tx);
     await sql`

@@ -1,10 +1,7 @@
 import { day, isBuild } from "./conditions.ts";
 
-/**
- * What is counted of builds: by month and duration, so that percentiles of years need not sort every build, and the rows of
- * build_times_daily for the days whose builds no longer change.
- */
-export const buildTables: readonly string[] = [
+/** Builds counted by month and duration, so that percentiles of years need not sort every build. */
+export const buildMonths: readonly string[] = [
   `create table build_months (
     workspace text not null,
     project text not null,
@@ -32,6 +29,10 @@ export const buildTables: readonly string[] = [
         select bucket, sum(sum(count)) over (order by bucket) as up_to, sum(sum(count)) over () as total
         from unnest(buckets, builds) as given (bucket, count) where bucket >= 0 group by bucket) counted
       where up_to >= part * total and total > 0 order by bucket limit 1)`,
+];
+
+/** The rows of build_times_daily for the days whose builds no longer change. */
+export const buildTables: readonly string[] = [
   `create table build_days (
     workspace text not null,
     developer text not null,
@@ -81,12 +82,14 @@ export function buildTriggers(): readonly string[] {
 /** Builds that are over. Most updates end one, and so only add to the counts. */
 const counted = `${isBuild} and (outcome is not null or cache_hit) and not injected`;
 
+/** In a trigger: the internal schema beside that of its table. A rebuild renames both. */
+const internal = "tg_table_schema || '_internal'";
+
 const removal = `if exists (select from old_rows where ${counted}) then
           execute format(
-            'delete from %I.build_months where builds = 0 and cached = 0 and canceled = 0 and unknown = 0', tg_table_schema);
+            'delete from %I.build_months where builds = 0 and cached = 0 and canceled = 0 and unknown = 0', ${internal});
         end if;`;
 
-/** The schema is that of the table, which a rebuild renames. */
 function countMonths(): readonly string[] {
   return Object.entries(countingTriggers).flatMap(([verb, { tables, changes }]) => [
     `create function count_${verb}_of_builds() returns trigger language plpgsql as $function$
@@ -107,7 +110,7 @@ function countMonths(): readonly string[] {
           group by 1, 2, 3, 4, 5
           on conflict (workspace, month, project, artifact, bucket) do update set
             builds = m.builds + excluded.builds, failed = m.failed + excluded.failed, cached = m.cached + excluded.cached,
-            canceled = m.canceled + excluded.canceled, unknown = m.unknown + excluded.unknown$sql$, tg_table_schema);
+            canceled = m.canceled + excluded.canceled, unknown = m.unknown + excluded.unknown$sql$, ${internal});
         ${verb === "insert" ? "" : removal}
       end if;
       return null;
@@ -117,6 +120,7 @@ function countMonths(): readonly string[] {
   ]);
 }
 
+/** The schema is that of the table, which a rebuild renames. */
 function markDays(): readonly string[] {
   return Object.entries(markingTriggers).flatMap(([verb, { tables, changes }]) => {
     const changed = `select workspace, ${day} as day from (${changes}) changed where ${isBuild}`;

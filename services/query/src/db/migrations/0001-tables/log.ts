@@ -7,19 +7,8 @@ const ofSource = `
   project text not null,
   upstream text not null`;
 
-/** What the log holds: its sources, sessions and events, and an index of the positions of all events. */
+/** What the log holds: its sources, sessions and events. */
 export const logTables: readonly string[] = [
-  `create table checkpoint (
-    name text primary key,
-    -- Versions of all views and folds that wrote the tables.
-    projection text not null,
-    epoch text not null,
-    position bigint not null,
-    -- The last event that was applied; the checkpoint may lie behind it. Null: none was applied.
-    applied_position bigint,
-    -- The latest recording time of all applied events, by the log's clock, in ms since 1970.
-    recorded_until_ms bigint
-  )`,
   `create table sources (${ofSource},
     developer_name text not null,
     project_name text not null,
@@ -103,6 +92,21 @@ export const logTables: readonly string[] = [
   // Lists of the past read the last event that Tapedeck itself recorded about a source or a session.
   `create index on events (source, position) where channel = 'tapedeck'`,
   `create index on events (session, position) where channel = 'tapedeck'`,
+];
+
+/** How far the tables are, and an index of the positions of all events. */
+export const positionTables: readonly string[] = [
+  `create table checkpoint (
+    name text primary key,
+    -- Versions of all views and folds that wrote the tables.
+    projection text not null,
+    epoch text not null,
+    position bigint not null,
+    -- The last event that was applied; the checkpoint may lie behind it. Null: none was applied.
+    applied_position bigint,
+    -- The latest recording time of all applied events, by the log's clock, in ms since 1970.
+    recorded_until_ms bigint
+  )`,
   // There are few of them: sources × kinds. A filter chooses groups first, so that it never reads what no event matches.
   `create table event_groups (
     -- A hash of source, kind and outcome.

@@ -1,4 +1,4 @@
-/** Offsets of the log as positions, which the API writes and takes. */
+/** What `positionText` calls. */
 export const positionFunctions: readonly string[] = [
   `create function base36(number bigint) returns text language sql immutable strict parallel safe return (
     select string_agg(substr('0123456789abcdefghijklmnopqrstuvwxyz', (number / place % 36)::int + 1, 1), ''
@@ -8,8 +8,9 @@ export const positionFunctions: readonly string[] = [
   // With the rights of its owner, because readers of the tables may not read the checkpoint.
   `create function log_epoch() returns text language sql stable security definer return (
     select epoch from checkpoint where name = 'log')`,
-  // A position as the API writes and takes it.
-  `create function position_text(log_offset bigint) returns text language sql stable strict return
-    length(base36(log_offset / 1024)) || base36(log_offset / 1024) || lpad(base36(log_offset % 1024), 2, '0')
-      || '-' || log_epoch()`,
 ];
+
+/** An offset of the log as the position that the API writes and takes. */
+export const positionText = `create function position_text(log_offset bigint) returns text language sql stable strict return
+  length(base36(log_offset / 1024)) || base36(log_offset / 1024) || lpad(base36(log_offset % 1024), 2, '0')
+    || '-' || log_epoch()`;

@@ -15,7 +15,7 @@ const ofResource = `${ofSession},
   message bytea not null,
   primary key (session, id)`;
 
-/** Vagrant's servers: their resources, including those that are gone, and every recorded version of their jobs. */
+/** Vagrant's servers: their resources, including those that are gone, and their jobs. */
 export const vagrantTables: readonly string[] = [
   `create table vagrant_targets (${ofResource},
     name text not null,
@@ -93,6 +93,10 @@ export const vagrantTables: readonly string[] = [
     message bytea,
     primary key (session, job)
   )`,
+];
+
+/** Every recorded version of the jobs, and where their events are. */
+export const vagrantJobTables: readonly string[] = [
   `create table vagrant_job_versions (${ofSession},
     job text collate "C" not null,
     -- The message holds from this position on.
