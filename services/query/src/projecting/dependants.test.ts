@@ -44,8 +44,8 @@ it("keeps what others made of the tables through a rebuild, with owners, rights 
   await run(
     on,
     "create schema team",
-    `grant usage on schema team, tapedeck to ${role}`,
-    `grant select on tapedeck.sources, tapedeck.operations to ${role}`,
+    `grant usage on schema team, tapedeck, tapedeck_internal to ${role}`,
+    `grant select on tapedeck.sources, tapedeck.operations, tapedeck_internal.checkpoint to ${role}`,
     'create view team."My builds" with (security_barrier = true) as select artifact, outcome from tapedeck.build_times',
     `grant select on team."My builds" to ${role}`,
     "comment on view team.\"My builds\" is 'ours'",
@@ -68,6 +68,8 @@ it("keeps what others made of the tables through a rebuild, with owners, rights 
     "create view tapedeck.inside as select session from tapedeck.sessions",
     "create table tapedeck.notes (note text)",
     "insert into tapedeck.notes values ('mine')",
+    "create view team.epochs as select count(distinct epoch) as n from tapedeck_internal.checkpoint",
+    "create view tapedeck_internal.hidden as select count(*) as n from tapedeck_internal.fold_states",
   );
   const look = async () => ({
     views: await run(on, 'select * from team."My builds"'),
@@ -83,12 +85,14 @@ it("keeps what others made of the tables through a rebuild, with owners, rights 
     ),
     inside: await run(on, "select * from tapedeck.inside"),
     notes: await run(on, "select * from tapedeck.notes"),
+    epochs: await run(on, "select * from team.epochs"),
+    hidden: await run(on, "select * from tapedeck_internal.hidden"),
     objects: await run(
       on,
       `select c.relname, c.relkind, c.reloptions, c.relacl::text, pg_get_userbyid(relowner) as owner, relispopulated,
         obj_description(c.oid, 'pg_class') as comment, col_description(c.oid, 3) as third,
         case when relkind in ('v', 'm') then pg_get_viewdef(c.oid) when relkind = 'i' then pg_get_indexdef(c.oid) end as definition
-      from pg_class c join pg_namespace n on n.oid = relnamespace where nspname = 'team' or relname in ('inside', 'notes') order by relname`,
+      from pg_class c join pg_namespace n on n.oid = relnamespace where nspname = 'team' or relname in ('inside', 'notes', 'hidden') order by relname`,
     ),
     functionRights: await run(
       on,
@@ -98,7 +102,9 @@ it("keeps what others made of the tables through a rebuild, with owners, rights 
       on,
       `select has_table_privilege('${role}', 'tapedeck.sources', 'select') as sources,
         has_table_privilege('${role}', 'tapedeck.sessions', 'select') as sessions,
-        has_schema_privilege('${role}', 'tapedeck', 'usage') as usage`,
+        has_table_privilege('${role}', 'tapedeck_internal.checkpoint', 'select') as checkpoint,
+        has_schema_privilege('${role}', 'tapedeck', 'usage') as usage,
+        has_schema_privilege('${role}', 'tapedeck_internal', 'usage') as internal`,
     ),
   });
   const before = await look();
@@ -107,7 +113,9 @@ it("keeps what others made of the tables through a rebuild, with owners, rights 
     kept: [{ artifact: "WEB" }],
     of_kept: [{ n: 1 }],
     functions: [{ a: 1, b: 1, c: "web" }],
-    rights: [{ sources: true, sessions: false, usage: true }],
+    epochs: [{ n: 1 }],
+    hidden: [{ n: 1 }],
+    rights: [{ sources: true, sessions: false, checkpoint: true, usage: true, internal: true }],
   });
   const oid = () =>
     run(on, "select 'team.above'::regclass::oid as above, 'team.\"My builds\"'::regclass::oid as builds");
