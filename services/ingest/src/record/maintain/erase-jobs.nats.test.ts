@@ -45,8 +45,8 @@ async function record(source: SourceName, id: string, writer = testWriter(store.
   await writer.append(1, { session: id });
 }
 
-async function begin(id: string): Promise<Erasure> {
-  const request = { session: id, workspace: undefined, who: "alice", kind: "local" } as const;
+async function begin(id: string, source?: SourceName): Promise<Erasure> {
+  const request = { session: id, workspace: undefined, source, who: "alice", kind: "local" } as const;
   return await beginErasure(request, { ...store, signal });
 }
 
@@ -312,6 +312,44 @@ it("a caller hears of an erasure before its events are counted", async () => {
   goOn.resolve();
   const [last] = (await Array.fromAsync(following)).slice(-1);
   expect(last).toMatchObject({ state: "done", events: 4, removed: 4 });
+});
+
+const elsewhere = sourceName({ workspace: "acme", developer: "bob", project: "shop", upstream: "skaffold" });
+
+it.each([
+  ["the source where it was", sourceIn("acme")],
+  ["no source", undefined],
+])("an erased session that was imported into another source is erased there by a caller that names %s", async (_, source) => {
+  start();
+  await record(sourceIn("acme"), session);
+  await begin(session, source);
+  await isDone(session);
+  expect(await begin(session, source)).toMatchObject({ state: "done", source: sourceIn("acme") });
+  await record(elsewhere, session);
+  expect(await begin(session, source)).toMatchObject({ state: "removing", source: elsewhere });
+  await until(async () => (await kindsOf(session)).every((kind) => kind === "session.erased"), {
+    message: "the second erasure to end",
+  });
+  expect(await markedOf(session)).toEqual(["1-3", "1-3"]);
+});
+
+it("an erasure under way is no erasure of what is imported behind its mark", async () => {
+  await record(sourceIn("acme"), session);
+  const erasure = await begin(session);
+  const goOn = Promise.withResolvers<void>();
+  start({ store: readingLate(goOn.promise).late });
+  await followErasure(erasure, { ...store, signal }).next();
+  expect(await begin(session)).toMatchObject({ state: "removing" });
+  await record(elsewhere, session);
+  await expect(begin(session)).rejects.toMatchObject({
+    code: "not_ready",
+    message: expect.stringContaining("was imported again meanwhile"),
+  });
+  goOn.resolve();
+  await isDone(session);
+  expect(await begin(session)).toMatchObject({ state: "removing", source: elsewhere });
+  await isDone(session);
+  expect(new Set(await kindsOf(session))).toEqual(new Set(["session.erased"]));
 });
 
 it("the log behind a session is read once to erase it", async () => {

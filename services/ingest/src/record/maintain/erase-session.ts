@@ -40,13 +40,18 @@ export async function findSource(
   { log, signal }: EraseDeps,
 ): Promise<SourceName | undefined> {
   const { lastOffset } = await log.reader.bounds();
-  const ofWorkspace = workspace === undefined ? everySubject.replace(/>$/, "*.>") : workspaceFilter(workspace);
-  const subjects = [ofWorkspace.replace(/>$/, `*.*.*.${ownChannel}.session`)];
+  const subjects = sessionSubjects(workspace);
   let source: SourceName | undefined;
   for await (const { event } of log.reader.history({ afterOffset: logStart, subjects }, lastOffset, signal)) {
     if (event.session === session) source = parseSourceName(event.source);
   }
   return source;
+}
+
+/** The subjects of what the log says of sessions. `workspace` undefined: of all. */
+export function sessionSubjects(workspace: string | undefined): readonly string[] {
+  const ofWorkspace = workspace === undefined ? everySubject.replace(/>$/, "*.>") : workspaceFilter(workspace);
+  return [ofWorkspace.replace(/>$/, `*.*.*.${ownChannel}.session`)];
 }
 
 export type SessionLocation = { readonly source: SourceName; readonly session: string; readonly afterOffset: Offset };

@@ -1,17 +1,17 @@
 import type { CallerKind } from "@tapedeck/shared/audit/caller-kind";
 import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { type Erasure, ErasureStore } from "@tapedeck/shared/log/erasures/erasure-store";
-import { logStart, type Offset, sequenceOf } from "@tapedeck/shared/log/offset";
+import { endOf, logStart, type Offset, sequenceOf } from "@tapedeck/shared/log/offset";
 import { parseSourceName, type SourceName, sourceParts } from "@tapedeck/shared/source";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { MoveMarks } from "../moves/move-marks.ts";
-import { type EraseDeps, findIn, findSource } from "./erase-session.ts";
+import { type EraseDeps, findIn, findSource, type SessionLocation, type SessionToErase, sessionSubjects } from "./erase-session.ts";
 
 export type EraseRequested = {
   readonly session: string;
   /** Undefined: any. */
   readonly workspace: string | undefined;
-  /** Undefined where the caller does not know it: then it is looked for in the log. */
+  /** Where the caller knows of it. The log may have it elsewhere since: what the caller has read may be behind. */
   readonly source?: SourceName | undefined;
   /** All of the session is after it. */
   readonly afterOffset?: Offset;
@@ -23,25 +23,27 @@ export type EraseRequested = {
 
 /**
  * Begins the erasure of a session, which an ingest then brings to its end by itself. Repeated, it returns the erasure that is
- * under way or has ended. `confirm` is called before anything is done.
+ * under way or has ended, unless the log has the session again. `confirm` is called before anything is done.
  * @throws TapedeckError unknown_session; invalid_argument when the session goes on; not_ready when its workspace is in another
- *   shard, or on its way there. Rejects when the log is unavailable
+ *   shard, or on its way there, and when it was imported again while it is being erased. Rejects when the log is unavailable
  */
 export async function beginErasure(
-  { session, workspace, source: named, afterOffset = logStart, who, kind, by }: EraseRequested,
+  requested: EraseRequested,
   deps: EraseDeps,
   confirm: (source: SourceName) => Promise<void> = async () => {},
 ): Promise<Erasure> {
+  const { session, workspace, who, kind, by } = requested;
   const erasures = new ErasureStore(deps.nats);
-  const isHere = (source: string) => workspace === undefined || source.split("/")[0] === workspace;
   const known = await erasures.of(session);
-  const before = known !== undefined && isHere(known.source) ? known : undefined;
-  if (before?.state === "removing") return before;
-  const source = named ?? parseSourceName(before?.source ?? "") ?? (await findSource(session, workspace, deps));
+  const before = known !== undefined && isIn(workspace, known.source) ? known : undefined;
+  if (before?.state === "removing") {
+    if (await isImportedAnew(before, deps)) throw importedAnew(session);
+    return before;
+  }
+  const found = await findAnywhere(requested, before, deps);
   const unknown = () => new TapedeckError("unknown_session", `there is no session "${session}"`, { field: "session" });
-  if (source === undefined || !isHere(source)) throw unknown();
-  await new MoveMarks(deps.nats).assertOpen(sourceParts(source).workspace);
-  const found = await findIn({ source, session, afterOffset }, deps);
+  if (found === undefined) throw unknown();
+  const { source, afterOffset } = found;
   if (found.ownOrdinals.length === 0 && before !== undefined) return before;
   if (found.ownOrdinals.length === 0 && !found.marked) throw unknown();
   if (found.goesOn) {
@@ -62,6 +64,54 @@ export async function beginErasure(
     kind,
     ...(by !== undefined && { by }),
   });
+}
+
+function isIn(workspace: string | undefined, source: string): boolean {
+  return workspace === undefined || source.split("/")[0] === workspace;
+}
+
+/**
+ * What the log has of a session. Neither the source that the caller names nor that of an earlier erasure decides where it is:
+ * an erased session may have been imported into another one since.
+ * @throws TapedeckError not_ready when its workspace is in another shard, or on its way there
+ */
+async function findAnywhere(
+  { session, workspace, source: named, afterOffset = logStart }: EraseRequested,
+  before: Erasure | undefined,
+  deps: EraseDeps,
+): Promise<(SessionToErase & Pick<SessionLocation, "afterOffset">) | undefined> {
+  const findAfter = async (source: SourceName | undefined, offset: Offset) => {
+    if (source === undefined || !isIn(workspace, source)) return undefined;
+    await new MoveMarks(deps.nats).assertOpen(sourceParts(source).workspace);
+    return { ...(await findIn({ source, session, afterOffset: offset }, deps)), afterOffset: offset };
+  };
+  const found = await findAfter(named, afterOffset);
+  if (found !== undefined && isRecorded(found)) return found;
+  const source = (await findSource(session, workspace, deps)) ?? parseSourceName(before?.source ?? "");
+  return source === undefined || source === named ? found : await findAfter(source, logStart);
+}
+
+/** The log has events of it that no mark says are erased. */
+function isRecorded({ ownOrdinals, marked }: SessionToErase): boolean {
+  return ownOrdinals.length > 0 && !marked;
+}
+
+/** Whether the log has events of a session behind the mark of the erasure that is under way. Another log gets a new mark. */
+async function isImportedAnew({ session, source, epoch, markedSeq }: Erasure, deps: EraseDeps): Promise<boolean> {
+  if (markedSeq === undefined || epoch !== deps.log.epoch) return false;
+  const { lastOffset } = await deps.log.reader.bounds();
+  const from = { afterOffset: endOf(markedSeq), subjects: sessionSubjects(workspaceOf({ source })) };
+  let isAnew = false;
+  for await (const { event } of deps.log.reader.history(from, lastOffset, deps.signal)) {
+    if (event.session === session) isAnew = event.kind !== "session.erased";
+  }
+  deps.signal.throwIfAborted();
+  return isAnew;
+}
+
+function importedAnew(session: string): TapedeckError {
+  const text = `session ${session} is still being erased, and was imported again meanwhile: repeat the request when that is over`;
+  return new TapedeckError("not_ready", text, { field: "session" });
 }
 
 /** How often it is looked how far an erasure is. */
