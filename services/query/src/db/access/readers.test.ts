@@ -408,6 +408,39 @@ describe("with a Postgres of the user's, whose owner of the database is no super
     expect(await dropLogin(theirs, made.login)).toMatchObject({ login: made.login });
   });
 
+  it("flaky_artifacts looks up each next build for whom row security does not restrict, whatever roles were granted", async () => {
+    await sql`create role keeper login createrole`.execute(ours.db);
+    await sql`create database kept owner keeper`.execute(ours.db);
+    const at = new URL(server.url("kept"));
+    at.username = "keeper";
+    await using kept = openDatabase({ url: at.href, connections: 3 });
+    await migrate(kept);
+    await sql`grant tapedeck_analyst, tapedeck_reader to keeper with admin option, inherit false`.execute(ours.db);
+    await letReadersIn(kept);
+    await fill(kept);
+    const made = await createLogin(kept, { workspace: "globex", limits, mayGuessNames: true });
+    await sql`grant tapedeck_reader to ${sql.id(made.login)} with inherit false granted by keeper`.execute(ours.db);
+    await sql`create role mixed login in role tapedeck_analyst, tapedeck_reader`.execute(ours.db);
+    await sql`create role apart login in role tapedeck_analyst`.execute(ours.db);
+    await sql`grant tapedeck_reader to apart with inherit false`.execute(ours.db);
+
+    const [one, all] = [["globex"], ["acme", "globex"]];
+    const seenBy = async (login: string, role?: string) => {
+      const client = await as(login, login === made.login ? made.password : "only reading", "kept");
+      if (role !== undefined) await client.query(`set role ${role}`);
+      return [await workspacesSeen(client, "flaky_artifacts"), await sortsBuilds(client)];
+    };
+    expect(await seenBy("postgres")).toEqual([all, false]);
+    expect(await seenBy("keeper")).toEqual([all, false]);
+    expect(await seenBy("keeper", "tapedeck_analyst")).toEqual([all, false]);
+    expect(await seenBy("keeper", "tapedeck_reader")).toEqual([[], true]);
+    expect(await seenBy("mixed")).toEqual([all, false]);
+    expect(await seenBy("apart")).toEqual([all, false]);
+    expect(await seenBy("apart", "tapedeck_reader")).toEqual([[], true]);
+    await expect(seenBy(made.login)).rejects.toThrow("permission denied");
+    expect(await seenBy(made.login, "tapedeck_reader")).toEqual([one, true]);
+  });
+
   it("a login can read names letter by letter from plans until a superuser runs the documented statement", async () => {
     await sql`create role landlord login createrole`.execute(ours.db);
     await sql`create database guarded owner landlord`.execute(ours.db);
@@ -455,6 +488,18 @@ describe("with a Postgres of the user's, whose owner of the database is no super
     await expect(createLogin(poors, { workspace: "acme", limits })).rejects.toThrow("may not make roles (CREATEROLE)");
   });
 });
+
+type Plan = { readonly "Node Type": string; readonly "Actual Loops": number; readonly Plans?: readonly Plan[] };
+
+/** Whether flaky_artifacts puts all builds in order, and does not look up each next one. */
+async function sortsBuilds(client: pg.Client): Promise<boolean> {
+  const { rows } = await client.query<{ "QUERY PLAN": readonly [{ readonly Plan: Plan }] }>(
+    "explain (analyze, format json) select * from tapedeck.flaky_artifacts",
+  );
+  const isRun = (plan: Plan): boolean =>
+    (plan["Node Type"] === "WindowAgg" && plan["Actual Loops"] > 0) || (plan.Plans ?? []).some(isRun);
+  return rows.some(({ "QUERY PLAN": [{ Plan: plan }] }) => isRun(plan));
+}
 
 /** What a login finds out of the names of others' sources, as "Rows Removed by Filter" shows. */
 async function guessedSource(login: pg.Client): Promise<string> {
