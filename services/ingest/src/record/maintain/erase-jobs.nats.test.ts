@@ -319,19 +319,22 @@ const elsewhere = sourceName({ workspace: "acme", developer: "bob", project: "sh
 it.each([
   ["the source where it was", sourceIn("acme")],
   ["no source", undefined],
-])("an erased session that was imported into another source is erased there by a caller that names %s", async (_, source) => {
-  start();
-  await record(sourceIn("acme"), session);
-  await begin(session, source);
-  await isDone(session);
-  expect(await begin(session, source)).toMatchObject({ state: "done", source: sourceIn("acme") });
-  await record(elsewhere, session);
-  expect(await begin(session, source)).toMatchObject({ state: "removing", source: elsewhere });
-  await until(async () => (await kindsOf(session)).every((kind) => kind === "session.erased"), {
-    message: "the second erasure to end",
-  });
-  expect(await markedOf(session)).toEqual(["1-3", "1-3"]);
-});
+])(
+  "an erased session that was imported into another source is erased there by a caller that names %s",
+  async (_, source) => {
+    start();
+    await record(sourceIn("acme"), session);
+    await begin(session, source);
+    await isDone(session);
+    expect(await begin(session, source)).toMatchObject({ state: "done", source: sourceIn("acme") });
+    await record(elsewhere, session);
+    expect(await begin(session, source)).toMatchObject({ state: "removing", source: elsewhere });
+    await until(async () => (await kindsOf(session)).every((kind) => kind === "session.erased"), {
+      message: "the second erasure to end",
+    });
+    expect(await markedOf(session)).toEqual(["1-3", "1-3"]);
+  },
+);
 
 it("an erasure under way is no erasure of what is imported behind its mark", async () => {
   await record(sourceIn("acme"), session);

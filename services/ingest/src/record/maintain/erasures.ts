@@ -5,7 +5,14 @@ import { endOf, logStart, type Offset, sequenceOf } from "@tapedeck/shared/log/o
 import { parseSourceName, type SourceName, sourceParts } from "@tapedeck/shared/source";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { MoveMarks } from "../moves/move-marks.ts";
-import { type EraseDeps, findIn, findSource, type SessionLocation, type SessionToErase, sessionSubjects } from "./erase-session.ts";
+import {
+  type EraseDeps,
+  findIn,
+  findSource,
+  type SessionLocation,
+  type SessionToErase,
+  sessionSubjects,
+} from "./erase-session.ts";
 
 export type EraseRequested = {
   readonly session: string;
