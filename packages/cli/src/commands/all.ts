@@ -19,6 +19,7 @@ const commands: Readonly<Record<string, () => Promise<Command>>> = {
   sessions: async () => (await import("./sessions/command.ts")).sessionsCommand(),
   loops: async () => (await import("./loops/command.ts")).loopsCommand(),
   why: async () => (await import("./why/command.ts")).whyCommand(),
+  explain: async () => (await import("./explain/command.ts")).explainCommand(),
   compare: async () => (await import("./compare/command.ts")).compareCommand(),
   stats: async () => (await import("./stats/command.ts")).statsCommand(),
   export: async () => (await import("./export/command.ts")).exportCommand(),
