@@ -1,19 +1,62 @@
+import { adviceFor } from "./advice.ts";
+import type { Candidate } from "./candidate.ts";
+import { chosen } from "./choose.ts";
 import type { Explanation, StepOutput } from "./explanation.ts";
+import { isHollow } from "./hollow.ts";
+import { type Line, lineOf, linesOf } from "./lines.ts";
+import { locate } from "./locate.ts";
+import { meaningOf, reasonFor } from "./reasons.ts";
 
 export type { Explanation, StepOutput } from "./explanation.ts";
 export { causeGroup } from "./group.ts";
 
 /** Why a step failed, concluded from what it printed. Undefined where nothing failed. */
-export function explain({ output, summary = "" }: StepOutput): Explanation | undefined {
-  const lines = output.split("\n").filter((line) => /\b(?:error|fatal|failed)\b/i.test(line));
-  const cause = lines[0] ?? summary;
-  if (cause === "") return undefined;
-  const place = /^\s*(?<file>[\w./-]+):(?<line>\d+)/.exec(cause)?.groups;
+export function explain(step: StepOutput): Explanation | undefined {
+  const { output, summary = "" } = step;
+  if (/^exit (?:status|code) 0$/.test(summary.trim())) return undefined;
+  const printed = linesOf(output);
+  const summarized = summary.trim() === "" ? [] : linesOf(summary);
+  const winner = chosen(printed, summarized.length > 0);
+  const isTelling = winner !== undefined && winner.kind !== "hollow";
+  const fromSummary = isTelling && winner.score >= 40 ? undefined : explainSummary(summarized, step);
+  if (fromSummary !== undefined) return fromSummary;
+  if (winner !== undefined) return explained(printed, winner, step);
+  if (summarized.length === 0) return undefined;
+  return unknownCause(printed, summarized, step);
+}
+
+function explained(lines: readonly Line[], winner: Candidate, step: StepOutput): Explanation {
+  const line = lines[winner.index];
+  const place = locate(lines, winner);
+  const reason = reasonFor({
+    kind: winner.kind,
+    shape: winner.reason,
+    text: line?.bare ?? "",
+    near: lines.slice(winner.index + 1, winner.index + 6).map(({ bare }) => bare),
+    file: place?.file,
+    step: step.step,
+    summary: step.summary ?? "",
+  });
   return {
-    cause,
-    reason: "other",
+    cause: line?.text.trim() ?? "",
+    reason,
     file: place?.file ?? null,
-    line: place?.line === undefined ? null : Number(place.line),
-    advice: null,
+    line: place?.line ?? null,
+    advice: adviceFor(lines, winner.index),
   };
+}
+
+/** A summary that says more than that something failed. */
+function explainSummary(summarized: readonly Line[], step: StepOutput): Explanation | undefined {
+  const winner = chosen(summarized, true);
+  if (winner !== undefined && winner.kind !== "hollow") return explained(summarized, winner, step);
+  const meant = summarized.findIndex(({ bare }) => !isHollow(bare) && meaningOf(bare) !== undefined);
+  if (meant < 0) return undefined;
+  return explained(summarized, { index: meant, kind: "phrase", score: 0, reason: undefined }, step);
+}
+
+/** Of a step that failed without a word, the last line is quoted. */
+function unknownCause(printed: readonly Line[], summarized: readonly Line[], step: StepOutput): Explanation {
+  const last = printed.findLast(({ bare }) => bare !== "") ?? summarized[0] ?? lineOf("");
+  return explained([last], { index: 0, kind: "phrase", score: 0, reason: undefined }, step);
 }

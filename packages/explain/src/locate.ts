@@ -1,0 +1,123 @@
+import type { Candidate } from "./candidate.ts";
+import type { Line } from "./lines.ts";
+import { isForeign, type Place, placesIn, subjectOf } from "./places.ts";
+import { isExceptionHead, isFrame, ownPlace } from "./stacks.ts";
+
+/** So many lines belong to a report at most. */
+const maxBelow = 40;
+const maxAbove = 30;
+
+/** The lines with a place that compilers, linters and runners put above or below a message. */
+const pointer =
+  /^(?:-->|❯|╭─*\[|┌─+|,-\[|on \S+ line \d+|The error appears to be in|# \.{0,2}\/?\S+:\d+|at \S+:\d+|\(at |\(?in test file|at: |Location: |location: |file: )/;
+/** A line that is only a place, or begins with one and says no more than the class of the error. */
+const placeAlone =
+  /^(?:\.{0,2}\/)?[^\s:("']{1,300}(?::\d+(?::\d+)?|\(\d+(?:,\d+)?\)):?(?: \w*(?:Error|Exception|Failure|error|panicked)?:?)?(?: (?:lint|assist)\/.{0,200}| \((?:[\w ]{1,40})\))?$/;
+
+export function locate(lines: readonly Line[], { index, kind }: Candidate): Place | undefined {
+  const own = ownLine(lines, index, kind);
+  if (own?.line != null) return own;
+  if (kind === "hollow") return own;
+  const isPython = lines.slice(Math.max(0, index - 6), index).some(({ bare }) => /^File "|^Traceback /.test(bare));
+  const around = isPython
+    ? (above(lines, index) ?? below(lines, index, kind))
+    : (below(lines, index, kind) ?? above(lines, index));
+  return around ?? own;
+}
+
+function ownLine(lines: readonly Line[], index: number, kind: Candidate["kind"]): Place | undefined {
+  const bare = lines[index]?.bare ?? "";
+  const places = placesIn(bare).filter((place) => !isForeign(place));
+  if (kind === "phrase" || kind === "error" || kind === "hollow") {
+    const first = places[0];
+    if (first !== undefined) return first;
+  } else if (places[0] !== undefined) return places[0];
+  return lineApart(bare) ?? subjectOf(bare) ?? conflictIn(bare);
+}
+
+/** A file whose line stands further on: `error parsing deploy.yaml: yaml: line 9: …`. */
+function lineApart(bare: string): Place | undefined {
+  const line = /\b(?:line|Line) (?<line>\d{1,7})\b/.exec(bare)?.groups?.line;
+  const file = /(?:^|[\s"'(])(?<file>[\w@./-]{2,300}\.(?:ya?ml|json|toml|xml|tpl|conf|cfg|ini|hcl|tf))\b/.exec(bare)
+    ?.groups?.file;
+  return line === undefined || file === undefined ? undefined : { file, line: Number(line) };
+}
+
+/** Files that a message names without a line. */
+function conflictIn(bare: string): Place | undefined {
+  const file =
+    /(?:conflict in|" from|' from|migration file|would reformat|Compilation error in file|\() ?["']?(?<file>[\w@./-]{3,300}\.\w{1,6})["')]*(?:$|\s)/i.exec(
+      bare,
+    )?.groups?.file;
+  return file === undefined ? undefined : { file, line: null };
+}
+
+function below(lines: readonly Line[], index: number, kind: Candidate["kind"]): Place | undefined {
+  const start = lines[index];
+  if (start === undefined) return undefined;
+  const isShort = kind === "error" || kind === "phrase";
+  let seenFrames = false;
+  const following = lines.slice(index + 1, index + 1 + (isShort ? 14 : maxBelow));
+  for (const [distance, line] of following.entries()) {
+    if (isFrame(line)) {
+      seenFrames = true;
+      const place = ownPlace(line);
+      if (place !== undefined) return place;
+      continue;
+    }
+    if (pointer.test(line.bare) || placeAlone.test(line.bare)) {
+      const place = placesIn(line.bare).find((one) => !isForeign(one));
+      if (place !== undefined) return place;
+    }
+    // The name of a call may stand above its place.
+    const isInStack = following.slice(distance + 1, distance + 3).some(isFrame);
+    if (!isInStack && endsReport(line, start, seenFrames)) break;
+  }
+  return undefined;
+}
+
+/** Another report begins. */
+function endsReport(line: Line, start: Line, seenFrames: boolean): boolean {
+  if (line.bare === "") return false;
+  if (seenFrames && line.indent <= start.indent && !/^[{}\])]|^\w+: |^\[cause\]|^Caused by/.test(line.bare))
+    return true;
+  if (/^(?:warning|\w+ warning|CMake Warning|\d+\) |-{10,}|={10,})/.test(line.bare)) return true;
+  return line.indent < start.indent && isExceptionHead(line);
+}
+
+function above(lines: readonly Line[], index: number): Place | undefined {
+  const start = lines[index];
+  if (start === undefined) return undefined;
+  const before = lines.slice(Math.max(0, index - maxAbove), index).reverse();
+  for (const [distance, line] of before.entries()) {
+    if (/^(?:Traceback|The above exception|During handling)/.test(line.bare)) break;
+    if (/^File "/.test(line.bare)) {
+      const place = ownPlace(line);
+      if (place !== undefined) return place;
+    }
+    const heading = headingPlace(line, distance, start);
+    if (heading !== undefined) return heading;
+    if (line.bare === "" && distance > 8) break;
+  }
+  return undefined;
+}
+
+/** Headings such as `CMake Error at CMakeLists.txt:4`, `ERROR in ./src/index.js 1:0`, or the file above eslint's rows. */
+function headingPlace(line: Line, distance: number, start: Line): Place | undefined {
+  const row = /^(?<line>\d+):\d+ +(?:error|warning|✖|×)/.exec(start.bare)?.groups?.line;
+  if (row !== undefined) {
+    const file = /^[\w@~+./\\:-]{2,300}\.\w{1,10}$/.exec(line.bare)?.[0];
+    return file === undefined ? undefined : { file, line: Number(row) };
+  }
+  // BuildKit shows the instruction that failed. It is the cause where the builder itself refuses it.
+  if (/^\S*Dockerfile\S*:\d+$/.test(line.bare))
+    return /failed to (?:solve|compute|calculate|resolve)|pull access|dockerfile parse/.test(start.bare)
+      ? placesIn(line.bare)[0]
+      : undefined;
+  const isHeading =
+    /^(?:In \S+ line \d+:|CMake Error at |ERROR in |thread '.{1,200} panicked at|\S+:\d+: Failure|.{0,60}Error in |\S+ \[\S+:\d+\]:$)/.test(
+      line.bare,
+    ) ||
+    (placeAlone.test(line.bare) && distance < 4);
+  return isHeading ? placesIn(line.bare).find((place) => !isForeign(place)) : undefined;
+}

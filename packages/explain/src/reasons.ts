@@ -1,0 +1,198 @@
+import type { Kind } from "./candidate.ts";
+
+type Meaning = { readonly reason: string; readonly pattern: RegExp };
+
+/** What texts mean, whichever tool prints them: the first that matches counts. */
+const meanings: readonly Meaning[] = [
+  {
+    reason: "cancelled",
+    pattern:
+      /\bcontext cancell?ed|\bcancell?ed\b|\bSIGINT\b|KeyboardInterrupt|\bSIGTERM\b|signal: (?:terminated|interrupt)|^\^C$|\binterrupted\b(?! system)/i,
+  },
+  {
+    reason: "disk full",
+    pattern:
+      /no space left on device|\bENOSPC\b|disk quota|disk (?:is )?full|DiskPressure|not enough (?:free )?(?:disk )?space|insufficient (?:disk )?space|don't have enough free space/i,
+  },
+  {
+    reason: "out of memory",
+    pattern:
+      /OOMKilled|\bOOM\b|out of memory|\bENOMEM\b|cannot allocate memory|OutOfMemory|MemoryError|bad_alloc|signal: killed|(?:code|status) 137\b|heap limit|memory exhausted|^(?:\S+: )?(?:line \d+: +\d+ )?Killed\b/i,
+  },
+  {
+    reason: "port in use",
+    pattern:
+      /\bEADDRINUSE\b|address (?:is )?already in use|port is already allocated|\bport \S{0,20}\d+\b.{0,60}(?:in use|taken|allocated|not available)|ports are not available|failed to bind.{0,40}in use|would collide with some other application/i,
+  },
+  {
+    reason: "unschedulable",
+    pattern: /unschedulable|nodes are available|FailedScheduling|Insufficient (?:cpu|memory)/i,
+  },
+  {
+    reason: "image not found",
+    pattern:
+      /ImagePullBackOff|ErrImage\w*Pull|manifest (?:for .{1,200} )?(?:unknown|not found)|pull access denied|(?:failed|unable|can't|cannot)\b.{0,20}\bpull|no match for platform|no matching manifest|InvalidImageName|No such image|image .{1,200} (?:not found|can't be pulled|does not exist)|can't be pulled|failed to resolve source metadata|not present with pull policy|MANIFEST_UNKNOWN|NAME_UNKNOWN/i,
+  },
+  {
+    reason: "authentication",
+    pattern:
+      /authentication (?:failed|required|error)|unauthori[sz]ed|\b401\b|could not read (?:Username|Password)|enter (?:Username|Password)|(?:invalid|bad|wrong|no|incorrect|expired|missing) (?:\w+ )?(?:credentials?|token|password|api key)|Permission denied \((?:publickey|password)|(?:must|need to) be logged in|log ?in (?:is )?required|not logged in|Please (?:log ?in|authenticate)|server has asked for the client to provide credentials|\bENEEDAUTH\b|Access denied for user|password authentication|Host key verification|no basic auth credentials|ExpiredToken|AccessTokenExpired|NOAUTH|SASL/i,
+  },
+  {
+    reason: "permission",
+    pattern:
+      /\bforbidden\b|permission denied|\bEACCES\b|\bEPERM\b|access (?:is |was |to .{1,80} )?denied|AccessDenied|denied: |not permitted|\b403\b|read-only file ?system|\bEROFS\b|not authorized|(?:insufficient|missing|lacks?) (?:\w+ )?(?:permission|privilege|scope|access)|must be (?:owner|superuser|root)|are you root|externally-managed-environment|cannot open: file exists|requires? root/i,
+  },
+  {
+    reason: "the cluster refuses the manifest",
+    pattern:
+      /no matches for kind|error validating|ValidationError\(|unknown field "|unable to recognize|error parsing \S+\.ya?ml|admission webhook .{1,200} denied|field is immutable|may not change once set|strict decoding error|unable to decode "|cannot be handled as a|(?:Deployment|Service|Ingress|StatefulSet|Pod|Job|CronJob|ConfigMap|DaemonSet|Secret|PersistentVolume\w*)\b.{0,120} is invalid:|is invalid: (?:spec|metadata|data)\b|violates PodSecurity|ensure CRDs are installed/i,
+  },
+  {
+    reason: "dependency conflict",
+    pattern:
+      /\bERESOLVE\b|conflicting (?:peer )?dependenc|conflict(?:ing|s) (?:with )?(?:requirement|version|package|dependenc)|peer dependenc|peerOptional|version solving failed|ResolutionImpossible|are in sync|lock ?file\b.{0,120}(?:out of (?:date|sync)|outdated|needs? to be updated|not up to date|does not satisfy|would have been (?:modified|created)|is not compatible)|frozen[- ]lockfile|from lock file|failed to select a version|have conflicting|unmet (?:peer )?dependenc|held broken packages|checksum mismatch|Duplicate class|depends on .{1,120} (?:but|which|and)|requires .{1,120} but .{1,120}|could not be resolved to an installable|incompatible (?:peer|with .{0,40}version|version)|\bEBADENGINE\b|\bengine "node" is incompatible|cannot be installed together|version conflict|dependency (?:convergence|tree)|updates to go\.mod needed|--locked was passed|cannot update the lock file/i,
+  },
+  {
+    reason: "dependency not found",
+    pattern:
+      /could not (?:resolve|find|determine) (?:dependenc|artifact|a version that|package|gem|all (?:files|artifacts|dependenc)|any (?:matching|version)|method to compile|a package configuration)|no matching (?:distribution|version|package)|\bETARGET\b|\bnotarget\b|\b404\b.{0,80}(?:registry|npm|@)|\bE404\b|unable to locate package|has no installation candidate|no required module provides|cannot find package|is not in (?:std|GOROOT|the npm registry)|No module named|ModuleNotFoundError|could not find (?:gem|a required package)|no matching package named|unable to select packages|unsatisfiable|package .{1,120} (?:was not found|not found|is not available|doesn't exist|could not be found)|Could not find .{1,160} in any of the sources|could not find (?:artifact|\S+:\S+:)|cannot find module ['"](?![./])|can't resolve '(?![./])|Cannot find module providing|No package '|missing go\.sum entry|unknown revision|invalid version: |Failed to resolve: |does not match any packages|cannot find (?:crate|-l)|can't find crate|No such module|Unable to find package|NU1101|Failed to download metadata|Unable to find a match|nothing provides|cannot load such file|Could not find package|couldn't find any (?:package|versions)|Unable to resolve dependency|unresolved import|Could not transfer artifact|could not be found.{0,60}provider|Unknown configuration section|failed to get `|plugin .{1,120} (?:was not found|not found)|does not have a Release file/i,
+  },
+  {
+    reason: "command not found",
+    pattern:
+      /command not found|executable file not found|\b(?:ba|da|a|z|c|k)?sh: (?:line )?(?:\d+: )?\S{1,80}: not found|is not recognized as an? |spawn \S+ ENOENT|unknown (?:sub)?command|No such (?:command|plugin)|could not find (?:executable|command|program)|not found in \$?PATH|program not found|No such file or directory.{0,20}exec|exec: "\S+"|is not installed|is properly installed|could not detect|Missing script|(?:rustup|toolchain).{0,60}(?:no default|not installed)|could not determine executable/i,
+  },
+  {
+    reason: "wrong platform",
+    pattern:
+      /exec format error|unsupported platform|wrong (?:CPU )?architecture|EBADPLATFORM|image platform .{1,80} does not match/i,
+  },
+  {
+    reason: "network",
+    pattern:
+      /connection (?:refused|reset|closed|timed out|aborted)|\bECONN(?:REFUSED|RESET|ABORTED)\b|\bENOTFOUND\b|\bEAI_AGAIN\b|\bE(?:HOST|NET)UNREACH\b|\bETIMEDOUT\b|getaddrinfo|no such host|(?:could not|couldn't|cannot|can't|failed to|unable to|temporary failure) (?:resolve|resolving|translate|lookup|look up)\b.{0,40}(?:host|name|'|$)|name resolution|Name or service not known|no route to host|(?:network|host) (?:is )?unreachable|TLS handshake|i\/o timeout|dial tcp|(?:could not|couldn't|cannot|can't|failed to|unable to|fail to) (?:connect|reach|access|contact|fetch|download|establish)|socket hang up|\bx509\b|certificate|\bSSL\b|\b50[0234]\b|unexpected EOF|broken pipe|proxy (?:error|connect)|connection to (?:the )?server|did not send|RPC failed|early EOF|no (?:response|answer)|server misbehaving|toomanyrequests|rate limit|Read timed out|host not found|offline mode|refused to connect|connection was refused/i,
+  },
+  {
+    reason: "timeout",
+    pattern:
+      /timed? ?out\b|deadline ?exceeded|could not stabilize|exceeded (?:its progress deadline|the (?:time|timeout))|context deadline|^timeout: |time limit|took too long|no output (?:has been )?received|did not (?:become ready|finish|respond|complete) (?:in|within)/i,
+  },
+  {
+    reason: "crash",
+    pattern:
+      /segmentation fault|core dumped|\bSIG(?:SEGV|ABRT|BUS|ILL|FPE)\b|\w+Sanitizer|^panic: |CrashLoopBackOff|back-off restarting|unhandled exception|uncaught exception|terminated with exit code|stack overflow|double free|bus error|nil pointer dereference|access violation|assertion .{1,200} failed|terminate called|attempt to (?:index|call|perform arithmetic)|Call to (?:undefined|a member)|^Aborted\b|status 13[49]\b/i,
+  },
+  {
+    reason: "type error",
+    pattern:
+      /\bTS[27]\d{3}\b|mismatched types|not assignable|incompatible (?:types?|pointer|integer)|couldn't match|type mismatch|cannot use .{1,200} as|has incompatible type|CS0029|cannot convert|cannot be converted|inferred type|expected type|no implicit conversion|Argument of type|Incompatible (?:return|types)|\[(?:arg-type|assignment|return-value|attr-defined|call-arg|union-attr|operator|index|override|misc)\]|reportArgumentType|reportAttributeAccess|invalid conversion|no matching function for call|the trait .{1,160} is not|E0308|E0277/i,
+  },
+  {
+    reason: "compile error",
+    pattern:
+      /syntax ?error|parse error|undefined (?:reference|symbol|method|variable|name|local)|undeclared|cannot find symbol|unresolved reference|unexpected (?:token|end of|identifier|indent|character|EOF|symbol|string|keyword)|IndentationError|\bTS1\d{3}\b|CompileError|undefined function|expected (?:["'`‘]?[;)(\]}{,:]|expression|identifier|declaration|statement)|unterminated|not declared|has no member|no member named|Module parse failed|duplicate symbol|multiple definition|undefined: |declared and not used|imported and not used|Unexpected end-of-input|cannot find (?:value|function|type|macro|trait)|implicit declaration|missing (?:semicolon|return)|unbalanced|mismatched input|name .{1,60} is not defined/i,
+  },
+  {
+    reason: "lint",
+    pattern:
+      /^would reformat|not formatted|Code style issues|code style|formatter would|no-unused|prettier\/|files? would be reformatted/i,
+  },
+  {
+    reason: "configuration",
+    pattern:
+      /(?:invalid|pars\w+|malformed|bad|decod\w+|unmarshal\w*|load\w*|read\w*|valid) .{0,40}\b(?:ya?ml|json|toml)\b|\b(?:ya?ml|json|toml): |no default is configured|wasn't specified|(?:unknown|unrecognized|invalid|unsupported|no such|undefined|bad|illegal) (?:\S+ )?(?:flag|option|argument|setting|configuration|config|section|property|field|key|value|directive|parameter|keyword|attribute|block|version|variable|resource|format|target|task|directory)|environment variable|\benv(?:ironment)? var|(?:is|are|must be) (?:required|set|specified|defined|provided)|not set\b|missing required|required (?:property|key|field|option|argument|variable)|No rule to make target|misconfigur|Improperly ?Configured|invalid config|configuration|template: |nil pointer evaluating|no configuration|unset\b|not configured|unbound variable|could not find (?:a |any )?(?:config|project)|no (?:\S+ )?(?:file|project) found|validation (?:error|failed)|ValidationError|schema|missing separator|malformed|decoding|unmarshal|not a valid|Unsupported argument|already exists|another operation|different (?:types|version)|unknown flag|too (?:many|few) arguments|No buildpack groups|failed to detect|unknown filesystem|Source file found twice/i,
+  },
+  {
+    reason: "not found",
+    pattern:
+      /no such (?:file|table|container|pod|network|volume|service|object|key|bucket|remote|ref|device|index|column)|not found\b|does not exist|doesn't exist|\bENOENT\b|\b404\b|cannot find|can't find|could not find|couldn't find|could not be found|cannot stat|can't open|cannot open|not exist\b|could not resolve "|can't resolve|failed to compute cache key|unable to find|pathspec|No such|couldn't open|could not open|missing file/i,
+  },
+  {
+    reason: "test failed",
+    pattern:
+      /^FAIL(?:ED)?\b|\btests? failed|assertion|coverage .{1,80} threshold|expected .{1,200}(?:but|got|to be|to equal)|verify test failed|not ok \d/i,
+  },
+];
+
+export function meaningOf(text: string): string | undefined {
+  return meanings.find(({ pattern }) => pattern.test(text))?.reason;
+}
+
+/** Classes that a line about code can have: in it, "not found" or "invalid" are a compiler's words. */
+const ofCode = new Set([
+  "type error",
+  "compile error",
+  "dependency not found",
+  "dependency conflict",
+  "lint",
+  "disk full",
+  "out of memory",
+  "the cluster refuses the manifest",
+]);
+/** What these mean in a file of settings is that a setting is wrong. */
+const vagueInConfiguration = new Set(["compile error", "type error", "test failed", "crash"]);
+/** Classes that an exception can have that a program throws on its own. */
+const ofExceptions = new Set(["crash", "compile error", "type error", "lint", "test failed"]);
+
+const configurationFile =
+  /\.(?:ya?ml|json5?|jsonc|toml|ini|cfg|conf|config|tf|tfvars|hcl|properties|service|env|tpl|nix|lock)$|(?:^|\/)(?:Vagrantfile|Dockerfile|Makefile|CMakeLists\.txt|Jenkinsfile|Tiltfile)$/;
+const databaseFile = /\.(?:sql|psql|ddl)$/;
+
+export type Evidence = {
+  readonly kind: Kind;
+  /** What the shape of the line decides. */
+  readonly shape: string | undefined;
+  readonly text: string;
+  /** The lines around it that belong to it. */
+  readonly near: readonly string[];
+  readonly file: string | undefined;
+  readonly step: string | undefined;
+  readonly summary: string;
+};
+
+/** The class of a failure. */
+export function reasonFor({ kind, shape, text, near, file, step, summary }: Evidence): string {
+  if (shape !== undefined) return shape;
+  const own = meaningOf(text);
+  if (kind === "diagnostic") return codeReason(own, text, file);
+  if (kind === "exception") return exceptionReason(own, text, near);
+  if (configurationFile.test(file ?? "") && (own === "compile error" || own === "type error")) return "configuration";
+  return own ?? near.map(meaningOf).find((meaning) => meaning !== undefined) ?? ofExit(summary) ?? ofStep(step);
+}
+
+function codeReason(own: string | undefined, text: string, file = ""): string {
+  if (configurationFile.test(file)) return own === undefined || vagueInConfiguration.has(own) ? "configuration" : own;
+  if (databaseFile.test(file)) return own === undefined || own === "type error" ? "other" : own;
+  if (own !== undefined && ofCode.has(own)) return own;
+  return /\berror: Source file found twice|\btemplate: /.test(text) ? "configuration" : "compile error";
+}
+
+function exceptionReason(own: string | undefined, text: string, near: readonly string[]): string {
+  const meant = own ?? near.map(meaningOf).find((meaning) => meaning !== undefined && !ofExceptions.has(meaning));
+  if (meant === undefined) return "crash";
+  // Tools that are programs themselves report what they check as exceptions: `error: TS2345 …`.
+  const isReport = /^error\b|syntax ?error/i.test(text);
+  return ofExceptions.has(meant) && !isReport ? "crash" : meant;
+}
+
+/** What a shell and its signals mean by the status with which a command exits. */
+const exits: Readonly<Record<string, string>> = {
+  "124": "timeout",
+  "126": "permission",
+  "127": "command not found",
+  "130": "cancelled",
+  "134": "crash",
+  "137": "out of memory",
+  "139": "crash",
+  "143": "cancelled",
+};
+
+function ofExit(summary: string): string | undefined {
+  const status = /\bexit (?:status|code) (\d{3})\b/.exec(summary)?.[1];
+  return status === undefined ? undefined : exits[status];
+}
+
+function ofStep(step: string | undefined): string {
+  return step === "test" || step === "verify" ? "test failed" : "other";
+}
