@@ -41,7 +41,7 @@ const frames: readonly Frame[] = [
   { pattern: /^ *[│┃] (?=\S| )/ },
   { pattern: /^ *- (?=[A-Za-z])/ },
   // Gradle's reasons, each inside of the one before.
-  { pattern: /^ *> (?=[A-Z])/ },
+  { pattern: /^ *> (?=[A-Z]|\w{1,40}\.\w{1,40}\.)/ },
 ];
 
 const maxFrames = 5;

@@ -27,12 +27,21 @@ export function locate(lines: readonly Line[], { index, kind }: Candidate): Plac
 
 function ownLine(lines: readonly Line[], index: number, kind: Candidate["kind"]): Place | undefined {
   const bare = lines[index]?.bare ?? "";
+  const annotated = annotation(lines[index]?.text ?? "");
+  if (annotated !== undefined) return annotated;
   const places = placesIn(bare).filter((place) => !isForeign(place));
   if (kind === "phrase" || kind === "error" || kind === "hollow") {
     const first = places[0];
     if (first !== undefined) return first;
   } else if (places[0] !== undefined) return places[0];
   return lineApart(bare) ?? subjectOf(bare) ?? conflictIn(bare);
+}
+
+/** What a workflow's command names: `::error file=src/a.ts,line=3::…`. */
+function annotation(text: string): Place | undefined {
+  const { file, line } =
+    /::error [^:]{0,100}?file=(?<file>[^,:]{1,300})(?:,line=(?<line>\d{1,7}))?/.exec(text)?.groups ?? {};
+  return file === undefined ? undefined : { file, line: line === undefined ? null : Number(line) };
 }
 
 /** A file whose line stands further on: `error parsing deploy.yaml: yaml: line 9: …`. */
@@ -115,7 +124,7 @@ function headingPlace(line: Line, distance: number, start: Line): Place | undefi
       ? placesIn(line.bare)[0]
       : undefined;
   const isHeading =
-    /^(?:In \S+ line \d+:|CMake Error at |ERROR in |thread '.{1,200} panicked at|\S+:\d+: Failure|.{0,60}Error in |\S+ \[\S+:\d+\]:$)/.test(
+    /^(?:In \S+ line \d+:|CMake Error at |ERROR in |thread '.{1,200} panicked at|\S+:\d+: Failure|\S+:\d+: in \S|.{0,60}Error in |\S+ \[\S+:\d+\]:$)/.test(
       line.bare,
     ) ||
     (placeAlone.test(line.bare) && distance < 4);

@@ -63,7 +63,7 @@ function fileOf(word: string, before: string): string | undefined {
   if (/https?:$|[@=:]\/\/$/.test(before) || (before.endsWith(":") && /https?:$/.test(before))) return undefined;
   const isUrl = before.endsWith(":") && word.startsWith("//");
   if (isUrl && !/file:$|webpack:$/.test(before)) return undefined;
-  const path = isUrl ? word.replace(/^\/\/(?=\/)/, "") : word;
+  const path = isUrl ? word.replace(/^\/{2,3}(?:[^/]{0,100}\/)?\.\//, "./").replace(/^\/\/(?=\/)/, "") : word;
   const drive = /(?:^|[\s("'])([A-Za-z]:)$/.exec(before)?.[1] ?? "";
   const name = path.slice(Math.max(path.lastIndexOf("/"), path.lastIndexOf("\\")) + 1);
   const extension = /\.([A-Za-z]\w{0,11})$/.exec(name)?.[1]?.toLowerCase();

@@ -56,7 +56,7 @@ const meanings: readonly Meaning[] = [
   {
     reason: "dependency not found",
     pattern:
-      /could not (?:resolve|find|determine) (?:dependenc|artifact|a version that|package|gem|all (?:files|artifacts|dependenc)|any (?:matching|version)|method to compile|a package configuration)|no matching (?:distribution|version|package)|\bETARGET\b|\bnotarget\b|\b404\b.{0,80}(?:registry|npm|@)|\bE404\b|unable to locate package|has no installation candidate|no required module provides|cannot find package|is not in (?:std|GOROOT|the npm registry)|No module named|ModuleNotFoundError|could not find (?:gem|a required package)|no matching package named|unable to select packages|unsatisfiable|package .{1,120} (?:was not found|not found|is not available|doesn't exist|could not be found)|Could not find .{1,160} in any of the sources|could not find (?:artifact|\S+:\S+:)|cannot find module ['"](?![./])|can't resolve '(?![./])|Cannot find module providing|No package '|missing go\.sum entry|unknown revision|invalid version: |Failed to resolve: |does not match any packages|cannot find (?:crate|-l)|can't find crate|No such module|Unable to find package|NU1101|Failed to download metadata|Unable to find a match|nothing provides|cannot load such file|Could not find package|couldn't find any (?:package|versions)|Unable to resolve dependency|unresolved import|Could not transfer artifact|could not be found.{0,60}provider|Unknown configuration section|failed to get `|plugin .{1,120} (?:was not found|not found)|does not have a Release file/i,
+      /can't get a valid version|could not (?:resolve|find|determine) (?:dependenc|artifact|a version that|package|gem|all (?:files|artifacts|dependenc)|any (?:matching|version)|method to compile|a package configuration)|no matching (?:distribution|version|package)|\bETARGET\b|\bnotarget\b|\b404\b.{0,80}(?:registry|npm|@)|\bE404\b|unable to locate package|has no installation candidate|no required module provides|cannot find package|is not in (?:std|GOROOT|the npm registry)|No module named|ModuleNotFoundError|could not find (?:gem|a required package)|no matching package named|unable to select packages|unsatisfiable|package .{1,120} (?:was not found|not found|is not available|doesn't exist|could not be found)|Could not find .{1,160} in any of the sources|could not find (?:artifact|\S+:\S+:)|cannot find module ['"](?![./])|can't resolve '(?![./])|Cannot find module providing|No package '|missing go\.sum entry|unknown revision|invalid version: |Failed to resolve: |does not match any packages|cannot find (?:crate|-l)|can't find crate|No such module|Unable to find package|NU1101|Failed to download metadata|Unable to find a match|nothing provides|cannot load such file|Could not find package|couldn't find any (?:package|versions)|Unable to resolve dependency|unresolved import|Could not transfer artifact|could not be found.{0,60}provider|Unknown configuration section|failed to get `|plugin .{1,120} (?:was not found|not found)|does not have a Release file/i,
   },
   {
     reason: "command not found",
@@ -86,7 +86,7 @@ const meanings: readonly Meaning[] = [
   {
     reason: "type error",
     pattern:
-      /\bTS[27]\d{3}\b|mismatched types|not assignable|incompatible (?:types?|pointer|integer)|couldn't match|type mismatch|cannot use .{1,200} as|has incompatible type|CS0029|cannot convert|cannot be converted|inferred type|expected type|no implicit conversion|Argument of type|Incompatible (?:return|types)|\[(?:arg-type|assignment|return-value|attr-defined|call-arg|union-attr|operator|index|override|misc)\]|reportArgumentType|reportAttributeAccess|invalid conversion|no matching function for call|the trait .{1,160} is not|E0308|E0277/i,
+      /\bTS[27]\d{3}\b|^Type error: |does not exist on type|mismatched types|not assignable|incompatible (?:types?|pointer|integer)|couldn't match|type mismatch|cannot use .{1,200} as|has incompatible type|CS0029|cannot convert|cannot be converted|inferred type|expected type|no implicit conversion|Argument of type|Incompatible (?:return|types)|\[(?:arg-type|assignment|return-value|attr-defined|call-arg|union-attr|operator|index|override|misc)\]|reportArgumentType|reportAttributeAccess|invalid conversion|no matching function for call|the trait .{1,160} is not|E0308|E0277/i,
   },
   {
     reason: "compile error",
@@ -106,7 +106,7 @@ const meanings: readonly Meaning[] = [
   {
     reason: "not found",
     pattern:
-      /no such (?:file|table|container|pod|network|volume|service|object|key|bucket|remote|ref|device|index|column)|not found\b|does not exist|doesn't exist|\bENOENT\b|\b404\b|cannot find|can't find|could not find|couldn't find|could not be found|cannot stat|can't open|cannot open|not exist\b|could not resolve "|can't resolve|failed to compute cache key|unable to find|pathspec|No such|couldn't open|could not open|missing file/i,
+      /no such (?:file|table|container|pod|network|volume|service|object|key|bucket|remote|ref|device|index|column)|not found\b|does not exist|doesn't exist|\bENOENT\b|\b404\b|cannot find|can't (?:find|locate)|could not find|couldn't find|could not be found|cannot stat|can't open|cannot open|not exist\b|could not resolve "|can't resolve|failed to compute cache key|unable to find|pathspec|No such|couldn't open|could not open|missing file/i,
   },
   {
     reason: "test failed",

@@ -39,12 +39,6 @@ const rules: readonly ShapeRule[] = [
   { kind: "diagnostic", score: 92, reason: "lint", pattern: /^\d+:\d+ +(?:error|✖|×) +\S/ },
   { kind: "diagnostic", score: 92, reason: "lint", pattern: /^\^-+\^? SC\d{4} \(error\)/ },
   { kind: "diagnostic", score: 88, reason: "lint", pattern: /^\^-+\^? SC\d{4} \(/ },
-  {
-    kind: "diagnostic",
-    score: 92,
-    reason: "lint",
-    pattern: new RegExp(String.raw`^${place}:\d+(?::\d+)?:? .{1,300}\((?:[a-z][\w-]{2,40}(?:\/[\w-]+)?)\)$`),
-  },
   { kind: "diagnostic", score: 92, reason: "lint", pattern: new RegExp(String.raw`^${place}:\d+:? [A-Z]{2}\d{3,4} `) },
   {
     kind: "diagnostic",
@@ -86,7 +80,7 @@ const rules: readonly ShapeRule[] = [
     kind: "diagnostic",
     score: 95,
     pattern: new RegExp(
-      String.raw`^(?:\[error\] |e: (?:file:\/\/)?)?${place}${at}:? *-? ?(?:[A-Za-z]{1,20} ){0,2}(?:error|fatal|Error|ERROR)\b`,
+      String.raw`^(?:\[error\] |e: (?:file:\/\/)?)?${place}${at}:? *-? ?(?:[A-Za-z]{1,20} ){0,2}(?:(?:error|fatal)\b|(?:Error|ERROR) ?:)`,
     ),
   },
   { kind: "diagnostic", score: 95, pattern: new RegExp(String.raw`^e: (?:file:\/\/)?${place}${at}`) },
@@ -147,6 +141,13 @@ const rules: readonly ShapeRule[] = [
     below: { pattern: /\.cmake$|with any of/, lines: 4 },
   },
   { kind: "diagnostic", score: 84, pattern: /^CMake Error at \S+:\d+/ },
+  // Linters that name their rule behind the message.
+  {
+    kind: "diagnostic",
+    score: 92,
+    reason: "lint",
+    pattern: new RegExp(String.raw`^${place}:\d+(?::\d+)?:? .{1,300}\((?:[a-z][\w-]{2,40}(?:\/[\w-]+)?)\)$`),
+  },
   { kind: "diagnostic", score: 82, pattern: new RegExp(String.raw`^${place}\.\w{1,8}:\d+:\d+: \S`) },
   { kind: "error", score: 66, pattern: new RegExp(String.raw`^${place}\.\w{1,8}: line \d+: (?!\d+ )\S`) },
   { kind: "error", score: 66, pattern: new RegExp(String.raw`^\w{1,20}: ${place}\.\w{1,8}:\d+: \S`) },

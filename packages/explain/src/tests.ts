@@ -2,11 +2,11 @@ import type { Line } from "./lines.ts";
 
 /** What runners of tests print when one failed. */
 const verdict =
-  /^(?:FAIL|FAILED|--- FAIL:|not ok \d+|FAILURES!|Failures?:|failures:|Failed examples:|=+ (?:FAILURES|ERRORS) =+|test result: FAILED|FAILED TESTS|The following tests FAILED|\[ {2}FAILED {2}\]|FAILED \((?:errors|failures)=|Failed!|✗|✖ failing tests|● .{1,200} › )|^(?:Tests?|Test Suites|Test Files|Tests run|Suites)\b:? .{0,80}(?:[1-9]\d* failed|Failures: [1-9]|Errors: [1-9]|Failed: +[1-9])|^(?:[✖✗] )?[1-9]\d* (?:failing|failed|failures?)\b|\b[1-9]\d* (?:failed|failing|failures?)\b(?:,| in |$).{0,80}$|\*{3}(?:Failed|Exception|Timeout)\b|<<< (?:FAILURE|ERROR)!|\bFAILED$|^There (?:was|were) \d+ (?:failure|error)|^# fail [1-9]|^\d+ tests?, .{0,60}[1-9]\d* failures?/;
+  /^(?:FAIL\b(?!ED)|FAILED(?:$| +\S*[/.:])|--- FAIL:|not ok \d+|FAILURES!|Failures?:|failures:|Failed examples:|=+ (?:FAILURES|ERRORS) =+|test result: FAILED|FAILED TESTS|The following tests FAILED|\[ {2}FAILED {2}\]|FAILED \((?:errors|failures)=|Failed!|✗|✖ failing tests|● .{1,200} › )|^(?:Tests?|Test Suites|Test Files|Tests run|Suites)\b:? .{0,80}(?:[1-9]\d* failed|Failures: [1-9]|Errors: [1-9]|Failed: +[1-9])|^(?:[✖✗] )?[1-9]\d* (?:failing|failed|failures?)\b|\b[1-9]\d* (?:failed|failing|failures?)\b(?:,| in |$).{0,80}$|\*{3}(?:Failed|Exception|Timeout)\b|<<< (?:FAILURE|ERROR)!|\bFAILED$|^There (?:was|were) \d+ (?:failure|error)|^# fail [1-9]|^\d+ tests?, .{0,60}[1-9]\d* failures?/;
 const notTests = /\b(?:compil|link|build|deployment|resource|problem|vulnerab|packages?)\w*\b/i;
 
 export function isFailedTestVerdict(bare: string): boolean {
-  return verdict.test(bare) && !notTests.test(bare) && !/^FAILED: \S+ ?$|^Build FAILED/.test(bare);
+  return verdict.test(bare) && !notTests.test(bare) && !/^FAILED: |^Build FAILED|^Task :/.test(bare);
 }
 
 type TestRule = {
@@ -30,6 +30,7 @@ const rules: readonly TestRule[] = [
     pattern:
       /^Failed asserting that |^assertion (?:`[^`]+` )?failed|^Assertion with \S+ failed|^Assert\.\w+\(\) Failure|^(?:\S+:\d+: )?[Aa]ssertion failed/,
   },
+  { score: 99, pattern: /^WARNING: DATA RACE/ },
   { score: 98, pattern: /^Error Trace:|^Error: +(?:Not equal|Should |Received|Expected)/ },
   { score: 98, pattern: /^(?:\S+:\d+|\S+\(\d+\)): Failure$/ },
   {
@@ -52,7 +53,10 @@ const rules: readonly TestRule[] = [
     pattern:
       /^--- FAIL: .{1,200}\/|^not ok \d+|^\[ {2}FAILED {2}\] \S+\.\S+ \(|^\d+\) \S|^✗ \S|\*{3}(?:Failed|Exception|Timeout)\b|^(?:✖|×|✕) (?!failing|\d)\S/,
   },
-  { score: 86, pattern: /^--- FAIL: |^test .{1,200} \.\.\. FAILED|^(?:FAIL|FAILED|ERROR):? +\S+.{2,}/ },
+  {
+    score: 86,
+    pattern: /^--- FAIL: |^test .{1,200} \.\.\. FAILED|^(?:FAIL|FAILED|ERROR) +\S+.{2,}|^(?:FAIL|ERROR): \S.{2,}/,
+  },
 ];
 
 /** How likely a line says why a test failed. */
