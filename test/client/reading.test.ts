@@ -421,6 +421,7 @@ describe("lists and states", () => {
       readyP50Ms: null,
       readyP90Ms: null,
       readyP99Ms: null,
+      untimed: "0",
       phases: Object.fromEntries(
         ["sync", "build", "test", "render", "deploy", "check", "other"].map((phase) => [
           phase,
@@ -446,6 +447,7 @@ describe("lists and states", () => {
       cached: "0",
       canceled: "0",
       unknown: "0",
+      untimed: "0",
       p50Ms: expect.any(Number),
       p90Ms: expect.any(Number),
       p99Ms: expect.any(Number),
@@ -459,7 +461,13 @@ describe("lists and states", () => {
       developers: "0",
     };
     expect(flakes.items).toEqual([flake]);
-    const command: Record<keyof CommandFigures, unknown> = { runs: "0", failed: "0", p50Ms: null, p90Ms: null };
+    const command: Record<keyof CommandFigures, unknown> = {
+      runs: "0",
+      failed: "0",
+      p50Ms: null,
+      p90Ms: null,
+      untimed: "0",
+    };
     expect(commands.items).toEqual([command]);
     await expect(stats.loops({ zone: "Europe/Atlantis" })).rejects.toMatchObject({ field: "zone" });
   });

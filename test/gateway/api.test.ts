@@ -197,6 +197,7 @@ describe("build durations", () => {
           cached: "1",
           canceled: "0",
           unknown: "0",
+          untimed: "0",
         },
       ],
       position: harness.on.endAt(harness.lastSeq),

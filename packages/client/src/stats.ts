@@ -45,6 +45,8 @@ export type LoopFigures = {
   readonly readyP50Ms: number | null;
   readonly readyP90Ms: number | null;
   readonly readyP99Ms: number | null;
+  /** Loops whose times can't both be right, or are not known: they are in no percentile, and not in waitedMs. */
+  readonly untimed: string;
 };
 
 export type FailureFigures = { readonly failures: string; readonly developers: string };
@@ -67,6 +69,8 @@ export type BuildFigures = {
   readonly cached: string;
   readonly canceled: string;
   readonly unknown: string;
+  /** Of `count`, those whose times can't both be right, or are not known: they are in no percentile. */
+  readonly untimed: string;
 };
 
 export type FlakeFigures = {
@@ -82,6 +86,8 @@ export type CommandFigures = {
   readonly failed: string;
   readonly p50Ms: number | null;
   readonly p90Ms: number | null;
+  /** Of `runs`, those whose times can't both be right, or are not known: they are in no percentile. */
+  readonly untimed: string;
 };
 
 type OfCommand = "command" | "machine" | "box" | "provider" | "session" | "position";

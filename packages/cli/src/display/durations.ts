@@ -1,3 +1,5 @@
+import { isPossible } from "@tapedeck/client/lanes/lasted";
+
 const second = 1_000;
 const minute = 60 * second;
 const hour = 60 * minute;
@@ -24,9 +26,10 @@ export function tookText({ startedAt, endedAt, durationMs }: Lasting): string {
   return startedAt === null || endedAt === null ? "-" : "unknown";
 }
 
-/** "now", "12 s ago", "3 min ago"; "-" for no time. */
+/** "now", "12 s ago", "3 min ago"; "-" for no time, and for one that a clock which was never set has shown. */
 export function agoText(time: string | null | undefined, now = Date.now()): string {
   if (time === null || time === undefined) return "-";
+  if (!isPossible(Date.parse(time))) return "-";
   const ms = Math.max(0, now - Date.parse(time));
   if (ms < second) return "now";
   for (const [unit, name] of [[day, "d"] as const, [hour, "h"] as const, [minute, "min"] as const]) {

@@ -1,3 +1,5 @@
+import { isPossible } from "./lasted.ts";
+
 /** "820 ms", "2.3 s", "1 min 12 s", "3 h 5 min", "2 d 4 h". */
 export function durationText(ms: number): string {
   if (ms < 1_000) return `${Math.max(0, Math.round(ms))} ms`;
@@ -34,8 +36,11 @@ export function elapsedText(ms: number): string {
   return ms < 60_000 ? `${Math.floor(Math.max(0, ms) / 1_000)} s` : durationText(ms);
 }
 
-/** "today 10:42:07", "yesterday 10:42:07", "21 Nov 10:42:07", in the visitor's time zone. */
+export const unknownTime = "unknown time";
+
+/** "today 10:42:07", "yesterday 10:42:07", "21 Nov 10:42:07", in the visitor's time zone; "unknown time" for 1970. */
 export function dateTimeText(at: number, now: number): string {
+  if (!isPossible(at)) return unknownTime;
   const time = clockText(at);
   const days = Math.round((startOfDay(now) - startOfDay(at)) / 86_400_000);
   if (days === 0) return `today ${time}`;

@@ -1,7 +1,7 @@
-import { agoText, clockText, durationText, elapsedText, plural } from "./format.ts";
+import { agoText, clockText, durationText, elapsedText, plural, unknownTime } from "./format.ts";
 import { failedTries, firstFailure } from "./loop.ts";
 import { currentLoop, failedSince, groupOf, type Lane, lastEnded, usualMs } from "./now.ts";
-import { type Loop, lengthOf, lengthText, type Step, stepText, unknownTime } from "./step.ts";
+import { type Loop, lengthOf, lengthText, type Step, stepText } from "./step.ts";
 
 /** The text of a row of Now. */
 export type Headline = {

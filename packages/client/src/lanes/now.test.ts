@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Operation, Source, TapedeckEvent } from "../index.ts";
+import { dateTimeText } from "./format.ts";
 import { barOf, causeLine, headlineOf } from "./headline.ts";
 import { foldNow, groupOf, type Lane, loopsOf, type Now, nowOf, placed, usualMs } from "./now.ts";
 import { lengthText } from "./step.ts";
@@ -375,6 +376,25 @@ it("a loop whose times can't both be right has no length, live and from the list
   expect(headlineOf(running, at(30))).toMatchObject({ sign: "running", text: "unknown time" });
   const unseen = folded([started, inLoop(3, "loop.succeeded", 1, { outcome: "succeeded" })]);
   expect(headlineOf(unseen, at(30))).toMatchObject({ text: "ready in unknown time" });
+});
+
+it("what runs and began by a clock that was never set begins at an unknown time, not in 1970", () => {
+  for (const startedAt of ["1970-01-01T00:00:05Z", null]) {
+    const running = (kind: string, loop: number): Operation => ({
+      ...operationOf(kind, "", loop, 20, 21),
+      startedAt,
+      endedAt: null,
+      durationMs: null,
+      outcome: null,
+      endPosition: null,
+    });
+    const [loop = expect.fail()] = loopsOf([running("loop", 2)]);
+    expect(dateTimeText(loop.startedAt, at(30))).toBe("unknown time");
+    expect(lengthText(loop, at(30))).toBe("unknown time");
+    const [round = expect.fail(), ...more] = loopsOf([operationOf("build", "web", 0, 18, 19), running("deploy", 0)]);
+    expect([round.kind, round.startedAt, more]).toEqual(["round", at(18), []]);
+    expect(lengthText(round, at(30))).toBe("unknown time");
+  }
 });
 
 it("a bar is to scale of the usual time, and of its own when it is late", () => {

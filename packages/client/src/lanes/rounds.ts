@@ -1,4 +1,5 @@
 import type { Operation, TapedeckEvent } from "../index.ts";
+import { isPossible } from "./lasted.ts";
 import { firstFailure } from "./loop.ts";
 import { changeOf, foldSteps, isSame, type Loop, type Step, stepOfEvent, stepOfOperation } from "./step.ts";
 
@@ -113,7 +114,7 @@ export function roundOf(unordered: readonly Step[], { session, runner }: Run): L
     loop: 0,
     steps,
     isCached: false,
-    startedAt: Math.min(...steps.map(({ startedAt }) => startedAt)),
+    startedAt: (steps.find(({ startedAt }) => isPossible(startedAt)) ?? steps[0])?.startedAt ?? 0,
     endedAt: isOpen ? undefined : Math.max(...ends.map(({ endedAt }) => endedAt)),
     isUntimed: steps.some(({ isUntimed }) => isUntimed),
     outcome: isOpen ? undefined : outcomeOf(steps),

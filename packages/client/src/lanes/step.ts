@@ -1,5 +1,5 @@
 import type { Operation, Outcome, TapedeckEvent } from "../index.ts";
-import { durationText, millis } from "./format.ts";
+import { durationText, millis, unknownTime } from "./format.ts";
 import { isPossible, lastedMs } from "./lasted.ts";
 
 /** Something with a start and an end, as the page draws it: a build, a deploy, a command. */
@@ -35,8 +35,6 @@ type Timed = Pick<Step, "kind" | "startedAt" | "endedAt" | "isUntimed">;
 export function lengthOf({ kind, startedAt, endedAt, isUntimed }: Timed, now: number): number | undefined {
   return isUntimed ? undefined : lastedMs(startedAt, endedAt ?? now, kind);
 }
-
-export const unknownTime = "unknown time";
 
 /** "2.3 s", "unknown time" */
 export function lengthText(step: Timed, now: number): string {

@@ -1,4 +1,5 @@
-import { agoText, dateTimeText, fullTimeText } from "@tapedeck/client/lanes/format";
+import { agoText, dateTimeText, fullTimeText, unknownTime } from "@tapedeck/client/lanes/format";
+import { isPossible } from "@tapedeck/client/lanes/lasted";
 import type { Step } from "@tapedeck/client/lanes/step";
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
@@ -50,8 +51,9 @@ export function Ago({ at }: { readonly at: number }) {
   );
 }
 
-/** "today 10:42:07", "21 Nov 10:42:07"; the exact time on hover. */
+/** "today 10:42:07", "21 Nov 10:42:07"; the exact time on hover. "unknown time" without one. */
 export function DateTime({ at }: { readonly at: number }) {
+  if (!isPossible(at)) return <span>{unknownTime}</span>;
   return (
     <time dateTime={new Date(at).toISOString()} title={fullTimeText(at)}>
       {dateTimeText(at, serverNow())}

@@ -1,4 +1,5 @@
-import { durationText } from "@tapedeck/client/lanes/format";
+import { durationText, unknownTime } from "@tapedeck/client/lanes/format";
+import { isPossible } from "@tapedeck/client/lanes/lasted";
 import { ticksOf } from "@tapedeck/client/lanes/loop";
 import { lengthText, type Step, stepText } from "@tapedeck/client/lanes/step";
 import { type Wait, waitedFor, waitsOf } from "@tapedeck/client/lanes/waits";
@@ -22,11 +23,13 @@ const maxNameWidth = 128;
 const tickWidth = 72;
 
 /** Steps on a common axis, drawn on a canvas. The table beside it has the same for screen readers. */
-export function Waterfall({ steps: given, from, to, now, selected, select }: WaterfallProps) {
+export function Waterfall({ steps: given, from: begin, to, now, selected, select }: WaterfallProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const [width, setWidth] = useState(0);
   // Channels report steps that follow at once in another order.
   const steps = given.toSorted((a, b) => a.startedAt - b.startedAt);
+  // What began at an unknown time is drawn at the first known one.
+  const from = [begin, ...steps.map(({ startedAt }) => startedAt), to].find(isPossible) ?? begin;
   const waits = waitsOf(steps, { from, to, now });
   const height = axisHeight + Math.max(1, steps.length) * rowHeight;
 
@@ -71,7 +74,7 @@ export function Waterfall({ steps: given, from, to, now, selected, select }: Wat
               <tr key={step.position}>
                 <th scope="row">{stepText(step)}</th>
                 <td>{step.isCached ? "cached" : outcomeWord(shownOutcome(step))}</td>
-                <td>{durationText(step.startedAt - from)}</td>
+                <td>{isPossible(step.startedAt) ? durationText(step.startedAt - from) : unknownTime}</td>
                 <td>{lengthText(step, now)}</td>
                 <td>{waitedText(step, waits)}</td>
               </tr>
@@ -140,7 +143,8 @@ function draw(canvas: HTMLCanvasElement, drawn: Drawn): void {
     context.font = font(shown === "failed" ? 600 : 400);
     context.fillStyle = colour(shown === "failed" ? "bad" : "text");
     context.fillText(fitted(context, nameOf(step), nameWidth - 12), 4, y + rowHeight / 2);
-    const [left, right] = [x(step.startedAt), x(step.endedAt ?? drawn.now)];
+    const left = Math.max(nameWidth, x(step.startedAt));
+    const right = x(step.endedAt ?? drawn.now);
     context.fillStyle = colour(step.isCached ? "cached" : barColours[shown]);
     context.fillRect(left, y + 6, Math.max(3, right - left), rowHeight - 12);
     context.fillStyle = colour("text");

@@ -1,8 +1,8 @@
 import type { Comparison } from "@tapedeck/client";
-import { elapsedText, sourceText } from "@tapedeck/client/lanes/format";
+import { elapsedText, sourceText, unknownTime } from "@tapedeck/client/lanes/format";
 import { failedText } from "@tapedeck/client/lanes/headline";
 import { failureTexts, firstFailure, logOf } from "@tapedeck/client/lanes/loop";
-import { isSame, type Loop, lengthOf, lengthText, type Step, stepText, unknownTime } from "@tapedeck/client/lanes/step";
+import { isSame, type Loop, lengthOf, lengthText, type Step, stepText } from "@tapedeck/client/lanes/step";
 import { useEffect, useLayoutEffect, useMemo, useState } from "preact/hooks";
 import { type LoopRecord, readLoop } from "../data/read-loop.ts";
 import { isFile, reader } from "../data/reader.ts";

@@ -7,7 +7,7 @@ import type { Tx } from "../db/database.ts";
 import { readConsistently } from "../db/read.ts";
 import type { OperationRow } from "../db/schema.ts";
 import { key, text } from "../db/text.ts";
-import { timestampOf } from "../db/timestamp.ts";
+import { possibleTimestampOf, timestampOf } from "../db/timestamp.ts";
 import { allOf, anyOf, between, ofSource, type SqlCondition } from "./conditions.ts";
 import type { ApiDeps } from "./deps.ts";
 import { cut, type PageBounds, pageOf } from "./page.ts";
@@ -236,7 +236,7 @@ function operation(row: OperationRow, epoch: string, at: Offset) {
     loop: row.loop,
     kind: row.kind,
     subject: row.subject,
-    started_at: timestampOf(row.started_at, row.started_ns),
+    started_at: possibleTimestampOf(row.started_at, row.started_ns),
     ended_at: isOver ? timestampOf(row.ended_at, row.ended_ns) : undefined,
     duration_ms: isOver && row.duration_ms !== null ? BigInt(row.duration_ms) : undefined,
     outcome: isOver ? (row.outcome ?? "") : "",

@@ -39,6 +39,12 @@ export function timestampOf(at: string | null, ns: number): Timestamp | undefine
 
 /** No recorded tool is older. A clock that was never set shows 1970. */
 const earliestSecond = 946_684_800n;
+
+/** Like timestampOf. Undefined also for a time before 2000, which no right clock can have shown. */
+export function possibleTimestampOf(at: string | null, ns: number): Timestamp | undefined {
+  const timestamp = timestampOf(at, ns);
+  return timestamp !== undefined && timestamp.seconds >= earliestSecond ? timestamp : undefined;
+}
 /** Parallel senders, and machines whose clocks agree well, may stamp an end before its start by less. */
 const maxBackwards = 60_000_000_000n;
 

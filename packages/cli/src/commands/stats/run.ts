@@ -51,6 +51,13 @@ export async function stats(kind: StatsKind, options: StatsOptions): Promise<voi
     ...kind.columns.map(({ cell }) => cell(row)),
   ]);
   print(table([...group.map((name) => ({ title: titleOf(name) })), ...numbers], rows));
+  const untimed = page.items.reduce((sum, row) => sum + Number(ownValue(row, "untimed") ?? 0), 0);
+  if (untimed > 0) print(untimedText(untimed));
+}
+
+function untimedText(untimed: number): string {
+  const are = untimed === 1 ? "1 of these is" : `${untimed} of these are`;
+  return `${are} in no percentile: a clock was wrong, or a start was not seen.`;
 }
 
 /** An error may have many lines, of which the first is the summary. */

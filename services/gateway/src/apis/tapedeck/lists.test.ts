@@ -5,7 +5,16 @@ import { listsJson } from "./lists.ts";
 import { statsApi } from "./stats.ts";
 
 it("percentiles are whole milliseconds, or null where nothing was built", async () => {
-  const stats = { group: {}, count: 2n, failed: 0n, failure_rate: 0, cached: 0n, canceled: 0n, unknown: 0n };
+  const stats = {
+    group: {},
+    count: 2n,
+    failed: 0n,
+    failure_rate: 0,
+    cached: 0n,
+    canceled: 0n,
+    unknown: 0n,
+    untimed: 0n,
+  };
   const nothing = async () => ({ items: [], next_page: "", position: "e-1" });
   const answer = statsApi({
     stats: nothing,

@@ -23,6 +23,7 @@ const builds = {
     cached: sql`count(*) filter (where cache_hit)`,
     canceled: sql`count(*) filter (where outcome = 'canceled')`,
     unknown: sql`count(*) filter (where outcome = 'unknown')`,
+    untimed: sql`count(*) filter (where ran and duration_ms is null)`,
   },
   also: daysBetween,
 } satisfies Counted<string>;
@@ -53,6 +54,7 @@ export async function buildStats(deps: ApiDeps, request: BuildStatsRequest): Pro
         cached: BigInt(figures.cached ?? 0),
         canceled: BigInt(figures.canceled ?? 0),
         unknown: BigInt(figures.unknown ?? 0),
+        untimed: BigInt(figures.untimed ?? 0),
       };
     }),
     position,

@@ -47,6 +47,7 @@ export function buildsByMonth(request: BuildStatsRequest): Counted<string> {
       cached: sum("cached"),
       canceled: sum("canceled"),
       unknown: sum("unknown"),
+      untimed: sql`coalesce(sum(t.builds) filter (where t.bucket = -1), 0)::bigint`,
     },
   };
 }

@@ -60,6 +60,7 @@ const kinds: Readonly<Record<string, Kind>> = {
       cached: count("cache_hit"),
       canceled: count("outcome = 'canceled'"),
       unknown: count("outcome = 'unknown'"),
+      untimed: count(`${ran} and duration_ms is null`),
       p50_ms: percentile(0.5, "duration_ms", ran),
       p90_ms: percentile(0.9, "duration_ms", ran),
       p99_ms: percentile(0.99, "duration_ms", ran),
@@ -84,6 +85,7 @@ const kinds: Readonly<Record<string, Kind>> = {
       ready_p50_ms: percentile(0.5, "ready_ms"),
       ready_p90_ms: percentile(0.9, "ready_ms"),
       ready_p99_ms: percentile(0.99, "ready_ms"),
+      untimed: count("outcome <> 'unknown' and duration_ms is null"),
     },
   },
   failures: {
@@ -137,6 +139,7 @@ const kinds: Readonly<Record<string, Kind>> = {
       failed: count("outcome = 'failed'"),
       p50_ms: percentile(0.5, "duration_ms"),
       p90_ms: percentile(0.9, "duration_ms"),
+      untimed: count("outcome <> 'unknown' and duration_ms is null"),
     },
   },
 };

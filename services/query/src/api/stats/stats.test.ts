@@ -62,6 +62,27 @@ for (const [index, code] of [undefined, 127].entries()) {
   server.finished(ulid(index), code, { at: 2_000 + index * 1_000 });
 }
 
+/** When a clock that was never set is. */
+const neverSet = 5_000 - startedAt;
+const dora = scenario(sourceName({ workspace: "initech", developer: "dora", project: "shop", upstream: "skaffold" }));
+const hers = dora.session("D1");
+hers.started({ branch: "main" });
+hers.configured();
+for (const start of [0, neverSet]) {
+  hers.loopStarted(start);
+  hers.build("web", "started", start);
+  hers.build("web", "succeeded", 4_000);
+  hers.loopEnded("succeeded", 5_000);
+}
+const box = scenario(sourceName({ workspace: "initech", developer: "dora", project: "shop", upstream: "vagrant" }));
+const machine = vagrantSession("W1", box);
+machine.began();
+for (const [index, end] of [3_000, neverSet].entries()) {
+  machine.queued(ulid(index), "up", { at: 0 });
+  machine.started(ulid(index), { at: 1_000 });
+  machine.finished(ulid(index), undefined, { at: end });
+}
+
 let on: Stage;
 let query: Query;
 let ask: ReturnType<typeof queryClient>;
@@ -71,7 +92,7 @@ const cleanup = new AsyncDisposableStack();
 beforeAll(async () => {
   on = cleanup.use(await stage());
   query = cleanup.use(await on.startQuery());
-  await on.write([...alice.events, ...bob.events, ...carol.events]);
+  await on.write([...alice.events, ...bob.events, ...carol.events, ...dora.events, ...box.events]);
   await reaches(query, (await on.write(vagrant.events)).at(-1) ?? 0);
   ask = cleanup.use(queryClient(query.address));
   db = cleanup.use(openDatabase({ url: on.databaseUrl, connections: 1 })).db;
@@ -100,6 +121,7 @@ describe("loops", () => {
         ready_p50_ms: 3_000,
         ready_p90_ms: 3_800,
         ready_p99_ms: 3_980,
+        untimed: 0,
       },
       {
         developer: "bob",
@@ -117,6 +139,7 @@ describe("loops", () => {
         ready_p50_ms: 8_000,
         ready_p90_ms: 8_000,
         ready_p99_ms: 8_000,
+        untimed: 0,
       },
     ]);
   });
@@ -175,13 +198,26 @@ it("green: the time from the first failed loop to the next good one, and what wa
 
 it("commands", async () => {
   expect(await figures("commands", { group: ["command", "machine"] })).toEqual([
-    { command: "up", machine: "", runs: 2, failed: 1, p50_ms: 1_500, p90_ms: 1_900 },
+    { command: "up", machine: "", runs: 2, failed: 1, p50_ms: 1_500, p90_ms: 1_900, untimed: 0 },
   ]);
   // A failed command is no loop, and counts among the failures by its own kind.
   expect(await figures("failures", { group: ["phase"], developers: ["alice"] })).toMatchObject([
     { phase: "build", failures: 2 },
     { phase: "check", failures: 1 },
     { phase: "command", failures: 1 },
+  ]);
+});
+
+it("what can't have taken so long is counted, and in no percentile", async () => {
+  const workspace = "initech";
+  expect(await figures("loops", { workspace })).toMatchObject([
+    { loops: 2, untimed: 1, waited_ms: 5_000, ready_p50_ms: 5_000, ready_p99_ms: 5_000 },
+  ]);
+  expect((await ask.buildStats({ workspace })).items).toMatchObject([
+    { count: 2n, untimed: 1n, p50_ms: 4_000, p99_ms: 4_000 },
+  ]);
+  expect(await figures("commands", { workspace })).toMatchObject([
+    { runs: 2, untimed: 1, p50_ms: 2_000, p90_ms: 2_000 },
   ]);
 });
 
@@ -230,7 +266,8 @@ it("every figure is what SQL's view says", async () => {
       sum(render_ms)::bigint as render_ms, sum(deploy_ms)::bigint as deploy_ms, sum(check_ms)::bigint as check_ms,
       sum(other_ms)::bigint as other_ms, percentile_cont(0.5) within group (order by ready_ms) as ready_p50_ms,
       percentile_cont(0.9) within group (order by ready_ms) as ready_p90_ms,
-      percentile_cont(0.99) within group (order by ready_ms) as ready_p99_ms
+      percentile_cont(0.99) within group (order by ready_ms) as ready_p99_ms,
+      count(*) filter (where outcome <> 'unknown' and duration_ms is null) as untimed
       from tapedeck.loop_times where workspace = 'acme' and started_at ${range} group by 1 order by 1`),
   );
   expect(await figures("failures", { ...request, group: ["error"] })).toEqual(
@@ -246,7 +283,8 @@ it("every figure is what SQL's view says", async () => {
   expect(await figures("commands", { group: ["command"] })).toEqual(
     await bySql(`select command, count(*) as runs, count(*) filter (where outcome = 'failed') as failed,
       percentile_cont(0.5) within group (order by duration_ms) as p50_ms,
-      percentile_cont(0.9) within group (order by duration_ms) as p90_ms
+      percentile_cont(0.9) within group (order by duration_ms) as p90_ms,
+      count(*) filter (where outcome <> 'unknown' and duration_ms is null) as untimed
       from tapedeck.vagrant_command_times where workspace = 'acme' group by 1`),
   );
   const days = await bySql(`select day::text, loops, failed, overtaken, waited_ms from tapedeck.waiting_by_developer

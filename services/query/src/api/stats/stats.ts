@@ -11,6 +11,9 @@ const sum = (column: string) => sql`coalesce(sum(${sql.ref(`t.${column}`)}), 0):
 
 const failed = sql`count(*) filter (where t.outcome = 'failed')`;
 
+/** What is over, and in no percentile: its times can't both be right, or one is not known (see millisecondsBetween). */
+const untimed = sql`count(*) filter (where t.duration_ms is null and t.outcome <> 'unknown')`;
+
 /** The figures are those of the views for SQL, counted from the same rows. */
 const kinds: Readonly<Record<string, Counted<string>>> = {
   loops: {
@@ -34,6 +37,7 @@ const kinds: Readonly<Record<string, Counted<string>>> = {
       ready_p50_ms: percentile(0.5, sql`t.ready_ms`),
       ready_p90_ms: percentile(0.9, sql`t.ready_ms`),
       ready_p99_ms: percentile(0.99, sql`t.ready_ms`),
+      untimed,
     },
   },
   failures: {
@@ -97,6 +101,7 @@ const kinds: Readonly<Record<string, Counted<string>>> = {
       failed,
       p50_ms: percentile(0.5, sql`t.duration_ms`),
       p90_ms: percentile(0.9, sql`t.duration_ms`),
+      untimed,
     },
   },
 };

@@ -76,7 +76,9 @@ export const operation = z
     session: sessionId,
     runner: count("Counts the runners (configuration loads) of the session; 0 before the first."),
     loop: count("Counts the dev loops of the runner; 0 outside of loops."),
-    startedAt: time("When it began; null when that was not observed.").nullable(),
+    startedAt: time(
+      "When it began; null when that was not observed, or by a clock that was never set (1970).",
+    ).nullable(),
     endedAt: time("When it ended; null while it runs.").nullable(),
     durationMs: count64("Milliseconds")
       .nullable()

@@ -61,6 +61,11 @@ const milliseconds = (what: string): Figure<number | null> => ({
   },
 });
 
+const untimed = (percentiles: string) =>
+  count(
+    `Of these, in ${percentiles}: their times can't both be right (1970, an end before the start), or one is not known`,
+  );
+
 const partOf = (what: string) => z.number().min(0).max(1).describe(what);
 const shareOf = (part: number | bigint = 0, all: number | bigint = 0) =>
   Number(all) === 0 ? 0 : Number(part) / Number(all);
@@ -105,6 +110,7 @@ export const statsKinds = {
       cached: count("Not counted above: found in the cache"),
       canceled: count("Not counted above: canceled"),
       unknown: count("Not counted above: the end was not observed"),
+      untimed: untimed("no percentile"),
     },
   },
   loops: {
@@ -132,6 +138,7 @@ export const statsKinds = {
       readyP50Ms: milliseconds("median wait from the change until it was ready, of loops that succeeded"),
       readyP90Ms: milliseconds("90th percentile of the same"),
       readyP99Ms: milliseconds("99th percentile of the same"),
+      untimed: untimed("no percentile, and not in waitedMs"),
     },
   },
   failures: {
@@ -184,6 +191,7 @@ export const statsKinds = {
       failed: count("Of these, failed"),
       p50Ms: milliseconds("median duration"),
       p90Ms: milliseconds("90th percentile of the duration"),
+      untimed: untimed("no percentile"),
     },
   },
 } as const satisfies Record<string, StatsKind>;
