@@ -1,4 +1,4 @@
-import type { ListOperationsResponse } from "@tapedeck/proto/tapedeck/v1/lists";
+import { type ListOperationsResponse, Operation } from "@tapedeck/proto/tapedeck/v1/lists";
 import type { ListRequest } from "@tapedeck/proto/tapedeck/v1/query";
 import { beyondAll, earlierOf, justBefore, logStart, type Offset } from "@tapedeck/shared/log/offset";
 import { formatPosition } from "@tapedeck/shared/log/position";
@@ -10,7 +10,7 @@ import { key, text } from "../db/text.ts";
 import { possibleTimestampOf, timestampOf } from "../db/timestamp.ts";
 import { allOf, anyOf, between, ofSource, type SqlCondition } from "./conditions.ts";
 import type { ApiDeps } from "./deps.ts";
-import { cut, type PageBounds, pageOf } from "./page.ts";
+import { listPage, type PageBounds, pageOf } from "./page.ts";
 import { notProjected, reachAt, reachMinimum } from "./reach.ts";
 
 /** Newest first. With `at`: the operations that had begun by then; those that ended later are listed as running. */
@@ -22,14 +22,13 @@ export async function listOperations(deps: ApiDeps, request: ListRequest): Promi
     if (checkpoint === undefined) throw notProjected();
     const rows = await newestOperations(tx, request, page, at);
     const { epoch } = checkpoint;
-    const listed = cut(rows, page, (row) => row.start_position);
-    const labels = await labelsOf(tx, listed.rows, at ?? beyondAll);
+    const labels = await labelsOf(tx, rows, at ?? beyondAll);
+    const itemOf = (row: OperationRow): Operation => ({
+      ...operation(row, epoch, at ?? checkpoint.position),
+      ...labelsAsOf(labels.get(row.id), epoch),
+    });
     return {
-      items: listed.rows.map((row) => ({
-        ...operation(row, epoch, at ?? checkpoint.position),
-        ...labelsAsOf(labels.get(row.id), epoch),
-      })),
-      next_page: listed.next_page,
+      ...listPage(rows, page, { positionOf: (row) => row.start_position, itemOf, codec: Operation }),
       position: formatPosition({ epoch, offset: at ?? checkpoint.position }),
     };
   });

@@ -1,4 +1,4 @@
-import type { ListSessionsResponse } from "@tapedeck/proto/tapedeck/v1/lists";
+import { type ListSessionsResponse, Session } from "@tapedeck/proto/tapedeck/v1/lists";
 import type { ListRequest } from "@tapedeck/proto/tapedeck/v1/query";
 import type { Offset } from "@tapedeck/shared/log/offset";
 import { formatPosition } from "@tapedeck/shared/log/position";
@@ -10,7 +10,7 @@ import { timestampOf } from "../db/timestamp.ts";
 import { allOf, anyOf, between, ofSource, type SqlCondition } from "./conditions.ts";
 import type { ApiDeps } from "./deps.ts";
 import { openGaps } from "./open-gaps.ts";
-import { cut, pageOf } from "./page.ts";
+import { listPage, pageOf } from "./page.ts";
 import { notProjected, reachAt, reachMinimum } from "./reach.ts";
 
 /** Newest first. */
@@ -33,24 +33,23 @@ export async function listSessions(deps: ApiDeps, request: ListRequest): Promise
       tx,
     );
     const { epoch } = checkpoint;
-    const listed = cut(rows, page, (row) => row.start_position);
+    const itemOf = (row: SessionRow): Session => ({
+      session: row.session,
+      source: row.source,
+      labels: { ...row.labels },
+      started_at: timestampOf(row.started_at, row.started_ns),
+      ended_at: timestampOf(row.ended_at, row.ended_ns),
+      end_reason: row.end_reason,
+      start_position: formatPosition({ epoch, offset: row.start_position }),
+      end_position: formatPosition({ epoch, offset: row.end_position ?? row.last_position }),
+      upstream_version: row.upstream_version,
+      gaps: row.gaps,
+      ended: row.end_position !== null,
+      exit_code: row.exit_code ?? undefined,
+      command_line: row.command_line,
+    });
     return {
-      items: listed.rows.map((row) => ({
-        session: row.session,
-        source: row.source,
-        labels: { ...row.labels },
-        started_at: timestampOf(row.started_at, row.started_ns),
-        ended_at: timestampOf(row.ended_at, row.ended_ns),
-        end_reason: row.end_reason,
-        start_position: formatPosition({ epoch, offset: row.start_position }),
-        end_position: formatPosition({ epoch, offset: row.end_position ?? row.last_position }),
-        upstream_version: row.upstream_version,
-        gaps: row.gaps,
-        ended: row.end_position !== null,
-        exit_code: row.exit_code ?? undefined,
-        command_line: row.command_line,
-      })),
-      next_page: listed.next_page,
+      ...listPage(rows, page, { positionOf: (row) => row.start_position, itemOf, codec: Session }),
       position: formatPosition({ epoch, offset: at ?? checkpoint.position }),
     };
   });

@@ -1,4 +1,4 @@
-import type { ListSourcesResponse } from "@tapedeck/proto/tapedeck/v1/lists";
+import { type ListSourcesResponse, Source } from "@tapedeck/proto/tapedeck/v1/lists";
 import type { ListRequest } from "@tapedeck/proto/tapedeck/v1/query";
 import type { Offset } from "@tapedeck/shared/log/offset";
 import { formatPosition } from "@tapedeck/shared/log/position";
@@ -10,7 +10,7 @@ import { allOf, ofSource, type SqlCondition } from "./conditions.ts";
 import type { ApiDeps } from "./deps.ts";
 import type { SourceLastSeen } from "./last-seen-sources.ts";
 import { openGaps } from "./open-gaps.ts";
-import { cut, pageOf } from "./page.ts";
+import { listPage, pageOf } from "./page.ts";
 import { notProjected, reachAt, reachMinimum } from "./reach.ts";
 import { sourceAt } from "./source-at.ts";
 import { currentSession } from "./state/current-session.ts";
@@ -42,33 +42,31 @@ export async function listSources(deps: ApiDeps, request: ListRequest): Promise<
       : then(conditions, page.limit, at)
     ).execute(tx);
     const { epoch } = checkpoint;
-    const listed = cut(rows, page, (row) => row.first_position);
+    const itemOf = (row: ListedSource): Source => {
+      const lastSeen = at === undefined && row.status === "recording" ? deps.lastSeen?.of(row.source) : undefined;
+      return {
+        source: row.source,
+        workspace: row.workspace,
+        developer: row.developer,
+        project: row.project,
+        upstream: row.upstream,
+        status: row.status,
+        current_session: row.current_session ?? "",
+        last_event_at: timestampOf(row.last_event_at, row.last_event_ns),
+        last_position: formatPosition({ epoch, offset: row.last_position }),
+        developer_name: row.developer_name,
+        project_name: row.project_name,
+        first_position: formatPosition({ epoch, offset: row.first_position }),
+        address: row.address,
+        gaps: row.gaps,
+        not_heard_since: timestampOf(row.status === "lost" ? row.not_heard_since : null, 0) ?? lastSeen?.notHeardSince,
+        lag_ms: ageOf(row, lastSeen, at),
+        heard_at: { ...lastSeen?.heardAt },
+        clock_offset_ms: clockOffsetOf(row),
+      };
+    };
     return {
-      items: listed.rows.map((row) => {
-        const lastSeen = at === undefined && row.status === "recording" ? deps.lastSeen?.of(row.source) : undefined;
-        return {
-          source: row.source,
-          workspace: row.workspace,
-          developer: row.developer,
-          project: row.project,
-          upstream: row.upstream,
-          status: row.status,
-          current_session: row.current_session ?? "",
-          last_event_at: timestampOf(row.last_event_at, row.last_event_ns),
-          last_position: formatPosition({ epoch, offset: row.last_position }),
-          developer_name: row.developer_name,
-          project_name: row.project_name,
-          first_position: formatPosition({ epoch, offset: row.first_position }),
-          address: row.address,
-          gaps: row.gaps,
-          not_heard_since:
-            timestampOf(row.status === "lost" ? row.not_heard_since : null, 0) ?? lastSeen?.notHeardSince,
-          lag_ms: ageOf(row, lastSeen, at),
-          heard_at: { ...lastSeen?.heardAt },
-          clock_offset_ms: clockOffsetOf(row),
-        };
-      }),
-      next_page: listed.next_page,
+      ...listPage(rows, page, { positionOf: (row) => row.first_position, itemOf, codec: Source }),
       position: formatPosition({ epoch, offset: at ?? checkpoint.position }),
     };
   });

@@ -14,16 +14,37 @@ export function pageOf({ limit, page }: { readonly limit: number; readonly page:
   };
 }
 
-/** Cuts rows that were read with a limit of one more than the page's. */
-export function cut<Row>(
+/** gRPC's libraries accept messages of 4 MiB by default: a client that gets a larger page can't read on. */
+const maxPageBytes = 4 * 1024 * 1024 - 64 * 1024;
+/** Tag and length of an item in its list. */
+const itemHeadBytes = 6;
+
+export type PageItems<Row, Item> = {
+  readonly positionOf: (row: Row) => Offset;
+  readonly itemOf: (row: Row) => Item;
+  readonly codec: { encode(item: Item): { finish(): Uint8Array } };
+};
+
+/**
+ * The page of rows that were read with a limit of one more than the page's. It ends early where more items would be too large
+ * for a message. One item always fits, because its texts are bounded.
+ */
+export function listPage<Row, Item>(
   rows: readonly Row[],
   { limit }: PageBounds,
-  positionOf: (row: Row) => Offset,
-): { readonly rows: readonly Row[]; readonly next_page: string } {
-  const kept = rows.slice(0, limit);
-  const last = kept.at(-1);
-  const next_page = rows.length > limit && last !== undefined ? tokenFor(positionOf(last)) : "";
-  return { rows: kept, next_page };
+  { positionOf, itemOf, codec }: PageItems<Row, Item>,
+): { readonly items: Item[]; readonly next_page: string } {
+  const items: Item[] = [];
+  let bytes = 0;
+  for (const row of rows.slice(0, limit)) {
+    const item = itemOf(row);
+    bytes += codec.encode(item).finish().byteLength + itemHeadBytes;
+    if (bytes > maxPageBytes && items.length > 0) break;
+    items.push(item);
+  }
+  const last = rows[items.length - 1];
+  const next_page = rows.length > items.length && last !== undefined ? tokenFor(positionOf(last)) : "";
+  return { items, next_page };
 }
 
 function tokenFor(position: Offset): string {

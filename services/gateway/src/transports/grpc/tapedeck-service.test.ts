@@ -229,6 +229,16 @@ describe("Events", () => {
     await until(() => second.got.length === 2, { message: "another's caught_up" });
   });
 
+  it("is refused with what to do where it is larger than the client accepts", async () => {
+    const request = GetStateRequest.fromPartial({ source: "alice/shop", max_message_bytes: 100 });
+    await expect(ask(client.getState, request)).rejects.toMatchObject({
+      code: "limit_exceeded",
+      message: expect.stringMatching(
+        /^the answer has \d+ bytes, more than 100: set max_message_bytes to .* over HTTP$/,
+      ),
+    });
+  });
+
   it("goes by metadata where the fields say nothing, and by the fields where they do", async () => {
     const place = { "tapedeck-after": at(1), "tapedeck-source": "bob/shop" };
     const byMetadata = open({ until: at(3) }, place);

@@ -7,7 +7,7 @@ import {
   type ListSourcesRequest,
   TapedeckService as methods,
 } from "@tapedeck/proto/tapedeck/v1/tapedeck";
-import { invalidArgument } from "@tapedeck/shared/errors/errors";
+import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { filterFields, parseFilter } from "@tapedeck/shared/filter/filter";
 import { largestPage } from "@tapedeck/shared/largest-page";
 import { decodedRequest, type RequestCodec } from "@tapedeck/shared/rpc/decoded-request";
@@ -79,7 +79,15 @@ export function tapedeckServices(api: TapedeckApi, caller: GrpcCaller, options: 
   };
 }
 
-function answering<Request, Response>(
+/** A client's own library refuses a larger message with an error that does not say what to do. */
+function assertFits({ byteLength }: Buffer, { max_message_bytes = 0 }: { readonly max_message_bytes?: number }): void {
+  const maxBytes = max_message_bytes || defaultMessageBytes;
+  if (byteLength <= maxBytes) return;
+  const how = "set max_message_bytes to what your client accepts, or read it over HTTP";
+  throw new TapedeckError("limit_exceeded", `the answer has ${byteLength} bytes, more than ${maxBytes}: ${how}`);
+}
+
+function answering<Request extends object, Response>(
   method: MethodCodec<Request, Response>,
   answer: (
     request: Request,
@@ -87,8 +95,11 @@ function answering<Request, Response>(
   ) => Promise<{ readonly response: Response; readonly head: AnswerHead }>,
 ) {
   return async (bytes: Buffer, context: CallContext): Promise<EncodedAnswer> => {
-    const { response, head } = await answer(decodedRequest(method, bytes), context);
-    return { head, bytes: method.responseSerialize(response) };
+    const request = decodedRequest(method, bytes);
+    const { response, head } = await answer(request, context);
+    const encoded = method.responseSerialize(response);
+    assertFits(encoded, request);
+    return { head, bytes: encoded };
   };
 }
 
