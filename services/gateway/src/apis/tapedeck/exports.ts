@@ -1,31 +1,51 @@
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { parseFilter } from "@tapedeck/shared/filter/filter";
 import { type Audit, auditedCaller } from "../../audit/audit-log.ts";
 import { boundedAudit } from "../../audit/bounded-audit.ts";
+import type { SubscriptionMessages } from "./messages.ts";
 import type { TapedeckApi } from "./tapedeck-api.ts";
 
 /**
  * The same API, which records who takes sessions away: reads of named sessions up to an end, with the upstream's own
- * messages. That is what `tapedeck export` and `replay` ask for, and what a file is made of.
+ * messages. That is what `tapedeck export` and `replay` ask for, and what a file is made of. An export that goes on behind
+ * a hole of the log is the same export.
  */
 export function auditedExports(api: TapedeckApi, all: Audit): TapedeckApi {
   const audit = boundedAudit(all);
+  const interrupted = new Set<string>();
   return {
     ...api,
     async subscribe(request, context) {
       const opened = await api.subscribe(request, context);
-      const { original = false, until, filter = {} } = request;
+      const { original = false, until, filter = {}, after = context.after } = request;
       const { sessions = [] } = parseFilter(filter);
-      if (original && until !== undefined && sessions.length > 0) {
-        audit({
-          action: "session.exported",
-          ...auditedCaller(context),
-          workspace: context.workspace,
-          about: namedIn(sessions),
-        });
-      }
-      return opened;
+      if (!original || until === undefined || sessions.length === 0) return opened;
+      const caller = auditedCaller(context);
+      const { workspace } = context;
+      const asked = JSON.stringify([caller, workspace, until, sessions.toSorted()]);
+      const goesOn = interrupted.delete(`${asked} ${after}`);
+      if (!goesOn) audit({ action: "session.exported", ...caller, workspace, about: namedIn(sessions) });
+      const onLoss = (earliest: string) => {
+        interrupted.add(`${asked} ${earliest}`);
+        const [oldest] = interrupted;
+        if (interrupted.size > maxInterrupted && oldest !== undefined) interrupted.delete(oldest);
+      };
+      return { ...opened, messages: withLosses(opened.messages, onLoss) };
     },
   };
+}
+
+/** An export that goes on later than so many others is another one. */
+const maxInterrupted = 1_000;
+
+async function* withLosses(messages: SubscriptionMessages, onLoss: (earliest: string) => void) {
+  try {
+    yield* messages;
+  } catch (error) {
+    const { loss, earliest } = error instanceof TapedeckError ? error.details : {};
+    if (loss !== undefined && earliest !== undefined) onLoss(earliest);
+    throw error;
+  }
 }
 
 /** Ids are the caller's words: they need not exist. */
