@@ -10,9 +10,13 @@ export type UnrecordedEndpointsOptions = {
   readonly logs: readonly (() => Pick<LogReader, "lastMatch">)[];
 };
 
+/** How old an answer may be. */
+const rememberedMs = 5_000;
+
 /** The endpoints whose source has not been recorded. Their clients wait, for ever if its name is mistyped. */
 export class UnrecordedEndpoints {
   readonly #logs: UnrecordedEndpointsOptions["logs"];
+  #lookedUp: { readonly at: number; readonly done: Promise<void> } | undefined;
   /** With the subjects of its source. An endpoint that was found recorded once is not looked up again. */
   readonly #pending: Map<Endpoint, string>;
 
@@ -23,11 +27,21 @@ export class UnrecordedEndpoints {
 
   /** One sentence for each. @throws TapedeckError not_ready while a log is away */
   async warnings(): Promise<readonly string[]> {
-    await Promise.all([...this.#pending].map(([endpoint, subjects]) => this.#lookUp(endpoint, subjects)));
+    await this.#lookUpAll();
     return [...this.#pending.keys()].map(({ source, grpc, http }) => {
       const addresses = [grpc, http].flatMap((address) => address ?? []).join(" and ");
       return `the endpoint at ${addresses} serves ${source}, which has no recordings yet: its clients wait for the first session, or the name is wrong`;
     });
+  }
+
+  /** Everyone may ask for /readyz: the logs are asked once in a while for all who do. */
+  async #lookUpAll(): Promise<void> {
+    const now = performance.now();
+    if (this.#lookedUp === undefined || now - this.#lookedUp.at >= rememberedMs) {
+      const lookUps = [...this.#pending].map(([endpoint, subjects]) => this.#lookUp(endpoint, subjects));
+      this.#lookedUp = { at: now, done: Promise.all(lookUps).then(() => {}) };
+    }
+    await this.#lookedUp.done;
   }
 
   async #lookUp(endpoint: Endpoint, subjects: string): Promise<void> {
