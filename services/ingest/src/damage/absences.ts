@@ -27,15 +27,20 @@ export class Absences {
     this.#next = Math.max(this.#next, seq + 1);
   }
 
-  /** From the first to the last message that is missing there. None where only the log's beginning is. */
-  within({ source, sessions, after = 0, before = this.#next - 1 }: HolePlace): readonly KnownHole[] {
+  /**
+   * From the first to the last message that is missing there. In the log of a workspace that was moved none is missing: the
+   * hole is then an empty one, before the next message of its source. None where only the log's beginning is.
+   */
+  within({ source, sessions, after = 0, before: next }: HolePlace): readonly KnownHole[] {
+    const before = next ?? this.#next - 1;
     if (before <= this.#begin) return [];
     const from = this.#countUpTo(after);
     const to = this.#countUpTo(before);
     const [first, last] = [this.#firsts[from], this.#lasts[to - 1]];
     if (first !== undefined && last !== undefined && to > from) return [{ source, sessions, first, last }];
     const isFull = this.#firsts.length === maxAbsences;
-    return isFull && after + 1 < before ? [{ source, sessions, first: after + 1, last: before - 1 }] : [];
+    if (isFull && after + 1 < before) return [{ source, sessions, first: after + 1, last: before - 1 }];
+    return next === undefined ? [] : [{ source, sessions, first: next, last: next - 1 }];
   }
 
   /** How many begin at a sequence or before. */

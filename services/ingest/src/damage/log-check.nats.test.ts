@@ -32,6 +32,14 @@ async function harness(textTtl?: number) {
     const events = all.map(({ written }) => written);
     lastSeq = await publishEach(log.writer, source, events, lastSeq);
   };
+  /** They were in another log, which lost them. */
+  const lostElsewhere = (...kinds: readonly Fact["kind"][]) =>
+    numbers.frame(
+      "v2",
+      kinds.map((kind) => ({ kind, summary: "" })),
+      undefined,
+      observed,
+    );
   /** In one message. */
   const reportedTogether = async (...kinds: readonly Fact["kind"][]) => {
     const all = kinds.flatMap((kind) => numbers.frame("v2", [{ kind, summary: "" }], undefined, observed));
@@ -66,6 +74,7 @@ async function harness(textTtl?: number) {
     jsm,
     reported,
     reportedTogether,
+    lostElsewhere,
     limit,
     check,
     checkWhile,
@@ -189,4 +198,15 @@ it("the place of a hole is known until the log has its messages again; where the
   for (const seq of [1, 2]) await on.jsm.streams.deleteMessage(streamName, seq);
   expect((await on.check())?.holes).toHaveLength(1);
   expect(await places()).toEqual([]);
+});
+
+it("what another log had lost before a move is an empty hole before the next message", async () => {
+  await using on = await harness();
+  await on.reported(...facts(3));
+  on.lostElsewhere(...facts(2));
+  await on.reported(...facts(2));
+  expect(await on.check()).toMatchObject({
+    holes: [{ after: 3, before: 4, missing: [{ first: 4, last: 5 }] }],
+    places: [{ source, sessions: ["A"], first: 4, last: 3 }],
+  });
 });

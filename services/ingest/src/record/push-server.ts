@@ -42,6 +42,8 @@ export type PushServerOptions = {
   readonly store: () => Store | undefined;
   /** The items that the taps of configured sources hold. */
   readonly waiting: () => Iterable<WaitingResponse>;
+  /** A workspace has arrived from another shard. */
+  readonly onArrived?: () => void;
   readonly onInternal: (error: unknown) => void;
   readonly liveness?: Liveness;
 };
@@ -50,7 +52,7 @@ export type PushServer = AsyncDisposable & { readonly address: string };
 
 /** tapedeck.v1.Recorder/Push for taps elsewhere. Rejects with one sentence when the port can't be had. */
 export async function startPushServer(options: PushServerOptions): Promise<PushServer> {
-  const { host, port, key, workspace, recorder, onInternal, liveness = grpcLiveness } = options;
+  const { host, port, key, workspace, recorder, onArrived = () => {}, onInternal, liveness = grpcLiveness } = options;
   const server = new Server({
     // The gateway's limit is below this, so it is that one which taps have to keep to.
     "grpc.max_receive_message_length": 64 * 1024 * 1024,
@@ -85,7 +87,7 @@ export async function startPushServer(options: PushServerOptions): Promise<PushS
       void answer(call, (request, signal) => eraseCall(request, options.store(), signal)),
     move: (call: ServerWritableStream<MoveRequest, MoveResponse>) =>
       void answer(call, (request, signal) =>
-        moveCall(request, { store: options.store(), recorder, onInternal, signal }),
+        moveCall(request, { store: options.store(), recorder, onArrived, onInternal, signal }),
       ),
     arrive: (call: ServerWritableStream<ArriveRequest, ArriveResponse>) =>
       void answer(call, (request, signal) => arriveCall(request, options.store(), signal)),

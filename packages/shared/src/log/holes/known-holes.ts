@@ -7,7 +7,10 @@ import type { Sequence } from "../offset.ts";
 import type { Warn } from "../reading/decode.ts";
 import { endsRoot, endsStream } from "../subjects.ts";
 
-/** Where the log has lost messages of a source. The first and the last message there is missing. */
+/**
+ * Where the log has lost messages of a source. The first and the last message there is missing. Where another log had lost
+ * them before the workspace was moved here, no message is missing: `last` is then before `first`, which is the next one.
+ */
 export type KnownHole = {
   readonly source: SourceName;
   /** The sessions of the source's messages before and after it: nothing is known to be lost of any other. */

@@ -7,7 +7,8 @@ import { startTestNats } from "../../testing/nats.ts";
 import { until } from "../../testing/until.ts";
 import { openLog } from "../jetstream.ts";
 import type { FollowOptions, RecordedEvent } from "../log.ts";
-import { logStart, sequenceOf } from "../offset.ts";
+import { logStart, type Offset, sequenceOf } from "../offset.ts";
+import { parsePosition } from "../position.ts";
 import { endsRoot, endsStream, sourceFilter } from "../subjects.ts";
 import { encodeHoles, HolesWatch, holesSubject, type KnownHole } from "./known-holes.ts";
 import { reportHoles } from "./report-holes.ts";
@@ -38,8 +39,9 @@ async function harness() {
       await jsm.streams.deleteMessage("TAPEDECK", seq);
       holes.push({ source, sessions: ["s"], first: seq, last: seq });
     },
-    async *follow(subjects: readonly string[], options: Partial<FollowOptions> = {}) {
-      const from = { afterOffset: logStart, subjects };
+    holes,
+    async *follow(subjects: readonly string[], options: Partial<FollowOptions> = {}, afterOffset: Offset = logStart) {
+      const from = { afterOffset, subjects };
       for await (const batch of reader.followBatches(from, { signal: over.signal, ...options }))
         for (const held of batch) yield sequenceOf((held.decode() as RecordedEvent).offset);
     },
@@ -84,6 +86,21 @@ it("it ends at the hole where nothing follows that it reads, before it says that
   await expect(take(following, 1)).rejects.toMatchObject({ code: "out_of_range" });
   expect(caughtUp).toEqual([]);
   expect(await take(on.follow([sourceFilter(bob)]), 5)).toEqual([6, 7, 8, 9, 10]);
+});
+
+it("an empty hole, of a workspace that was moved here, ends a follower once", async () => {
+  await using on = await harness();
+  await on.alice.append(5);
+  on.holes.push({ source: alice, sessions: ["s"], first: 4, last: 3 });
+  const following = on.follow([]);
+  expect(await take(following, 3)).toEqual([1, 2, 3]);
+  const { details } = await take(following, 1).then(
+    () => ({ details: {} as { earliest?: string } }),
+    (error) => error,
+  );
+  expect(details).toMatchObject({ loss: "lost", earliest: expect.any(String) });
+  const behind = on.follow([], {}, parsePosition(details.earliest ?? "")?.offset);
+  expect(await take(behind, 2)).toEqual([4, 5]);
 });
 
 it("holes are those that were kept last, of this log", async () => {

@@ -397,6 +397,7 @@ it("a workspace does not leave before the log has the marks of its erasures", as
         {
           store,
           recorder: { release: async () => {}, surveyLostSources: async () => {} },
+          onArrived: () => {},
           onInternal: () => {},
           signal,
         },

@@ -13,6 +13,8 @@ import { removeErased, removeWorkspace } from "./remove.ts";
 export type MoveDeps = {
   readonly store: Store;
   readonly recorder: Pick<Recorder, "release" | "surveyLostSources">;
+  /** What the workspace lacks is known only when the log is checked. */
+  readonly onArrived: () => void;
   readonly onInternal: (error: unknown) => void;
   readonly signal: AbortSignal;
 };
@@ -92,13 +94,14 @@ class Move {
   }
 
   async arrived(): Promise<void> {
-    const { store, recorder, onInternal, signal } = this.#deps;
+    const { store, recorder, onArrived, onInternal, signal } = this.#deps;
     // Before anybody writes: a session that was erased may be imported anew.
     const { mark } = await this.#marks.of(this.#workspace);
     if (mark?.state === "arriving") await removeErased(this.#workspace, store, signal);
     await this.#mark("arrived", async (before) => before?.state === "arriving" && before.other === this.#other);
     // Sources that come along may have lost their taps. What can't be found now is found at the next start.
     void recorder.surveyLostSources(store).catch(onInternal);
+    onArrived();
   }
 
   async *gone(): AsyncGenerator<MoveResponse, void> {
