@@ -73,7 +73,7 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
         database: () => whyNot(sql`select 1`.execute(reads.db)),
       },
       metrics: registry,
-      details: async () => detailsOf(await readiness.setAside(), readiness.lost(progress.position)),
+      details: async () => detailsOf(await readiness.setAside(), await readiness.lost(progress.position)),
     }),
   );
 

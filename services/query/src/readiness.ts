@@ -5,6 +5,7 @@ import type { LogReader } from "@tapedeck/shared/log/log";
 import { type Offset, sequenceOf } from "@tapedeck/shared/log/offset";
 import type { ApiDeps } from "./api/deps.ts";
 import type { Database } from "./db/database.ts";
+import { withoutReported } from "./lost-events.ts";
 import type { QueryMetrics } from "./metrics.ts";
 import type { ProjectionObserver } from "./projecting/keep-projecting.ts";
 import type { Projected } from "./projecting/project.ts";
@@ -59,9 +60,11 @@ export class QueryReadiness implements ProjectionObserver, Pick<ApiDeps, "databa
     return await readSetAside(this.#reads.db, { limit: maxSources }).catch(() => []);
   }
 
-  /** What the log has lost before this position. */
-  lost(position: Offset): readonly KnownHole[] {
-    return this.holes().filter(({ last }) => last <= sequenceOf(position));
+  /** What the log has lost before this position, until the tables have the session.gap that reports it. */
+  async lost(position: Offset): Promise<readonly KnownHole[]> {
+    const lost = this.holes().filter(({ last }) => last <= sequenceOf(position));
+    if (lost.length === 0 || !this.#hasTables) return lost;
+    return await withoutReported(this.#reads.db, lost).catch(() => lost);
   }
 
   hasTables(): void {
