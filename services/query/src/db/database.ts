@@ -3,6 +3,7 @@ import { CompiledQuery, type DialectAdapter, Kysely, PostgresAdapter, PostgresDi
 import pg from "pg";
 import { clientOfPrimary, hostUrls } from "./primary.ts";
 import type { Schema } from "./schema.ts";
+import { settingInteger } from "./setting-integer.ts";
 
 /** The schema that is served. A rebuild fills another schema, which takes this name at the end. */
 export const liveSchema = "tapedeck";
@@ -104,7 +105,7 @@ function socketOf(client: pg.PoolClient): EventEmitter | undefined {
 export function sessionSettings(schema: string, statementTimeoutMs = 0): CompiledQuery {
   return CompiledQuery.raw(
     "select set_config('search_path', $1, false), set_config('timezone', 'UTC', false), set_config('datestyle', 'ISO', false), set_config('statement_timeout', $2, false)",
-    [schemasOf(schema).join(", "), String(statementTimeoutMs)],
+    [schemasOf(schema).join(", "), String(settingInteger(statementTimeoutMs))],
   );
 }
 

@@ -2,6 +2,7 @@ import { type Kysely, type RawBuilder, sql } from "kysely";
 import { type Database, liveSchema } from "../database.ts";
 import { makeOnce, privateSchema, privateTable } from "../private.ts";
 import type { Schema } from "../schema.ts";
+import { settingInteger } from "../setting-integer.ts";
 import type { ReaderLimits } from "./limits.ts";
 
 /** Reads every workspace. */
@@ -75,8 +76,9 @@ export async function limitRole(
   const change = async (what: string, statement: RawBuilder<unknown>) => {
     if (!(await allowed(() => makeOnce(db, () => run(db, statement))))) leftOut.push(what);
   };
-  if (now.connections !== limits.connections) {
-    const limit = sql.lit(limits.connections);
+  const connections = settingInteger(limits.connections);
+  if (now.connections !== connections) {
+    const limit = sql.lit(connections);
     await change("connection limit", sql`alter role ${sql.id(role)} connection limit ${limit}`);
   }
   const set = new Set(now.settings ?? []);
@@ -98,11 +100,11 @@ function settingsOf(limits: ReaderLimits): Readonly<Record<string, string>> {
   return {
     search_path: liveSchema,
     default_transaction_read_only: "on",
-    statement_timeout: `${limits.statementMs}ms`,
-    idle_in_transaction_session_timeout: `${limits.idleTransactionMs}ms`,
-    transaction_timeout: `${limits.transactionMs}ms`,
-    lock_timeout: `${limits.lockMs}ms`,
-    temp_file_limit: `${Math.ceil(limits.tempBytes / 1024)}kB`,
+    statement_timeout: `${settingInteger(limits.statementMs)}ms`,
+    idle_in_transaction_session_timeout: `${settingInteger(limits.idleTransactionMs)}ms`,
+    transaction_timeout: `${settingInteger(limits.transactionMs)}ms`,
+    lock_timeout: `${settingInteger(limits.lockMs)}ms`,
+    temp_file_limit: `${settingInteger(Math.ceil(limits.tempBytes / 1024))}kB`,
   };
 }
 
