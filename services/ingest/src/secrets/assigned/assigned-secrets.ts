@@ -73,7 +73,12 @@ function wordBefore(text: string, start: number): string {
   return /([A-Za-z]+) $/.exec(text.slice(Math.max(0, start - 20), start))?.[1] ?? "";
 }
 
-function isPlausible(text: string, { text: name }: Name, kind: NameKind, { start, end }: TextSpan): boolean {
+function isPlausible(
+  text: string,
+  { text: name, start: nameStart }: Name,
+  kind: NameKind,
+  { start, end }: TextSpan,
+): boolean {
   const value = text.slice(start, Math.min(end, start + 4_000));
   const isQuoted = /["'`]/.test(text.charAt(start - 1));
   // A text that is no secret is searched again for other names, so it has to be short.
@@ -83,6 +88,9 @@ function isPlausible(text: string, { text: name }: Name, kind: NameKind, { start
   const code = /[)\],]/.test(text.charAt(end)) ? value + text.charAt(end) : value;
   if (isShort && !isQuoted && isCode(code, isEnvironmentName(name) && text.charAt(start - 1) === "=")) return false;
   if (isShort && !isQuoted && isTarget(name, value)) return false;
+  // A target of Bazel or make: //src/secret:lib, [secret:test].
+  const isLabel = /[/[]/.test(text.charAt(nameStart - 1)) && text.charAt(start - 1) === ":";
+  if (isLabel && /^[a-z][a-z._/-]*$/i.test(value)) return false;
   if (kind === "parameter") return value.length >= (/code$/i.test(name) ? 30 : 16);
   if (kind === "short")
     return value.length >= 6 && !/\s/.test(value) && (isQuoted || text.charAt(start - 1) === "=" || looksRandom(value));

@@ -4,7 +4,7 @@ import { isTrivial, mayCount } from "../secret-name.ts";
 const words = new Set(
   (
     "string number boolean object buffer bytes str int any char void symbol secret token password optional required " +
-    "missing invalid expired empty unset default " +
+    "missing invalid expired empty unset default inherit include omit latest hidden null " +
     "via the is are was a an or and to for from with in of by as be can must may not if this that it flag option"
   ).split(" "),
 );
@@ -14,7 +14,7 @@ export function isNoSecret(value: string, name: string, isSet: boolean): boolean
   if (isTrivial(value) || isSealed(value) || /^[)\]};,.\s]*$/.test(value)) return true;
   // The fingerprint of a public key.
   if (/GPG_KEYS?(?:_?ID)?$/i.test(name) && /^[0-9A-F\s]{8,200}$/i.test(value)) return true;
-  if (!isSet && value.length < 12 && words.has(value.replace(/[,;:.)?]+$/, "").toLowerCase())) return true;
+  if (!isSet && value.length < 12 && words.has(value.replace(/^[(!]+|[,;:.)?]+$/g, "").toLowerCase())) return true;
   // A Ruby symbol, which names a type.
   if (!isSet && /^:[a-z_]{1,30}$/.test(value)) return true;
   if (mayCount(name) && /^\d{1,9}$/.test(value)) return true;

@@ -660,6 +660,9 @@ export const plainCases: readonly Case[] = [
   ["ruby", "attribute :token, password: :string, secret: true"],
   ["scala", 'case Password => "password"\nval f = (password) => "x"'],
   ["shell", "curl -H Authorization:\\ Bearer\\ $TOKEN https://x"],
+  ["targets", "make: *** [secret:test] Error 2\n//src/secret:lib compiled, @vault//pkg/api_token:all is up to date"],
+  ["images", "build api-token:latest finished"],
+  ["words", "credentials: include\nsecrets: inherit\npassword: (hidden)\npassword: !!null"],
   ["masked", "DB_PASSWORD=******** token: *** https://bob:****@host/"],
   ["masked", "::add-mask::*** AUTH=[REDACTED] password=<redacted>"],
 ].map(([from = "", text = ""]) => ({ from, text }));
