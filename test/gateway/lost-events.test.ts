@@ -195,7 +195,10 @@ it("an export goes on behind the hole, and is one export in the audit log", asyn
   type Entry = { readonly action: string; readonly about: { readonly sessions: readonly string[] } };
   const exported = async () => {
     const { body } = await stack.httpCall("GET", "/api/v1/audit");
-    const entries = body.trim().split("\n").map((line): Entry => JSON.parse(line));
+    const entries = body
+      .trim()
+      .split("\n")
+      .map((line): Entry => JSON.parse(line));
     return entries.filter(({ action }) => action === "session.exported").map(({ about }) => about.sessions.join());
   };
   await until(async () => (await exported()).includes("carol's"), { message: "the second export" });
