@@ -1,5 +1,5 @@
 import type { Candidate, Kind } from "./candidate.ts";
-import { isBenign, isHollow, isSuccess } from "./hollow.ts";
+import { isBenign, isHollow, isPassed, isSuccess } from "./hollow.ts";
 import type { Line } from "./lines.ts";
 import { placesIn, subjectOf } from "./places.ts";
 import { meaningOf } from "./reasons.ts";
@@ -16,7 +16,7 @@ function candidateAt(lines: readonly Line[], index: number, isTestRun: boolean):
   const line = lines[index];
   if (line === undefined || line.bare === "" || line.level === "info") return undefined;
   const { bare } = line;
-  if (isSuccess(bare)) return undefined;
+  if (isSuccess(bare) || isPassed(bare)) return undefined;
   const candidate = (kind: Kind, score: number, reason?: string) => ({ index, kind, score, reason });
   if (isTestRun) {
     const score = testFailureOf(lines, index);
@@ -48,7 +48,7 @@ function stackScore(lines: readonly Line[], index: number): number | undefined {
   const own = stop < 0 ? near : near.slice(0, stop);
   const isAbove = lines.slice(Math.max(0, index - 8), index).some(({ bare }) => /^File "|^Traceback /.test(bare));
   if (!own.some(isFrame) && !isAbove) return undefined;
-  return isCausedBy(line) ? 82 : 80;
+  return isCausedBy(line) ? 88 : 86;
 }
 
 const marked =
@@ -61,12 +61,18 @@ const phrase =
 /** What they mean is the root of whatever else is printed. */
 const decisive: Readonly<Record<string, number>> = { "disk full": 42, "out of memory": 42, "port in use": 24 };
 
+/** A heading says less than what follows it, and a message before another try may not be the last word. */
+function doubt(bare: string): number {
+  return (bare.endsWith(":") ? 3 : 0) + (/\b(?:retrying|will retry|trying again)\b/i.test(bare) ? 20 : 0);
+}
+
 function messageCandidate(line: Line, candidate: (kind: Kind, score: number) => Candidate): Candidate | undefined {
   const { bare, level } = line;
   const meaning = meaningOf(bare);
   const isMeant = meaning !== undefined;
   const place = placesIn(bare).length > 0 && /^\S+[:(]/.test(bare);
-  const bonus = (meaning === undefined ? 0 : (decisive[meaning] ?? 8)) + (place ? 6 : 0) - Math.min(line.indent, 4);
+  const bonus =
+    (meaning === undefined ? 0 : (decisive[meaning] ?? 8)) + (place ? 6 : 0) - Math.min(line.indent, 4) - doubt(bare);
   if (marked.test(bare)) return candidate("error", 54 + bonus);
   if (level === "error")
     return isMeant || phrase.test(bare) ? candidate("error", 48 + bonus) : candidate("phrase", 16 + bonus);

@@ -37,7 +37,10 @@ const frames: readonly Frame[] = [
   { pattern: /^npm (?:error|ERR!) ?/, level: "error" },
   { pattern: /^npm (?:warn|WARN|notice) ?/, level: "warning" },
   // The name of whoever speaks, and marks.
-  { pattern: /^\[(?!Help |INFO|WARN|ERROR)(?=[^\]]{0,60}[a-z])[\w./ :@-]{1,60}\](?: (?!\()|$)/ },
+  {
+    pattern:
+      /^\[(?![^\]]{0,80} [0-9a-f]{7,40}\])(?!Help |INFO|WARN|ERROR)(?=[^\]]{0,60}[a-z])[\w./ :@-]{1,60}\](?: (?!\()|$)/,
+  },
   { pattern: /^ *[│┃] (?=\S| )/ },
   { pattern: /^ *- (?=[A-Za-z])/ },
   // Gradle's reasons, each inside of the one before.

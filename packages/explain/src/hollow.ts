@@ -14,7 +14,7 @@ const hollow: readonly RegExp[] = [
   /^Task :\S+ FAILED|^There were failing tests|^Compilation error\. See log|^The following tests FAILED|^Errors while running|^Execution failed for task|^\* What went wrong|^\* Try:|^\* Exception is|^A failure occurred while executing/,
   /^There (?:was|were) (?:\d+|an) (?:failure|error)|^FAILURES!|^FAILED \((?:errors|failures)|^FAIL$|^FAILED$|^ERRORS$|^failures:$|^Failures:$|^errors:$/,
   /^(?:[✖✗×x] )?[1-9]\d* (?:problems?|errors?|failures?|failed|failing|issues?|warnings?)\b[^:]{0,80}$|^(?:Found|found) \d+ |^\d+ error\(s\)/,
-  /\b\d+ (?:tests?|examples?|specs?|passing|passed|assertions?)\b.{0,60}\b\d+ (?:failed|failing|failures?|errors?)/,
+  /\b\d+ (?:tests?|examples?|specs?|passing|passed|assertions?)\b.{0,60}\b[1-9]\d* (?:failed|failing|failures?|errors?)/,
   /^(?:Tests?|Test Suites|Test Files|Snapshots|Suites|Test run|Tests run)\b:? .{0,60}(?:failed|Failures|Failed)/,
   /^test result: FAILED|^=+ .{0,80}(?:failed|error).{0,60} =+$|^\d+% tests passed, /,
   /deployment\(s\) failed|resource\(s\) failed|terminal phase: Failed|executing lifecycle|copying files: running \[|^running \[/,
@@ -27,7 +27,7 @@ const hollow: readonly RegExp[] = [
   /^(?:please )?(?:retry|try again)[.!]?$|^If this keeps happening|please open an issue|^unexpected error$|^Unexpected error running/i,
   /^(?:an )?(?:unknown |internal )?errors?[.!:]?$|^failed[.!:]?$|^Job failed|^Error: Process|^error Command failed|^Aborting\b|^ABORT/i,
   /^-- Configuring incomplete|^subprocess-exited-with-error|^\[end of output\]|^note: This (?:error originates|is an issue)|metadata-generation-failed|^Encountered error while/,
-  /^(?:fatal: \[\S+\]: )?FAILED! => \{"changed": \w+\}$|^PLAY RECAP|^recipe for target|^Stop\.$|^Cleaning up|^\w+ \S{1,80} was cancell?ed$/,
+  /^(?:fatal: \[\S+\]: )?FAILED! => \{"changed": \w+\}$|^PLAY RECAP|^fatal: Could not read from remote repository|^error: failed to push some refs|^fatal: The remote end hung up|^(?:error: could|Could) not apply [0-9a-f]{7}|^The build could not read|^(?:\[ERROR\] )?Some problems were encountered|Some Enforcer rules have failed|^recipe for target|^Stop\.$|^Cleaning up|^\w+ \S{1,80} was cancell?ed$/,
   /^Compiling .{0,60}\.\.\.$|^Some errors were emitted while|^(?:Command )?terminated$|^exit code: \d+|^stopping? (?:after|on)|^Failed at the \S+ \S+ script|^Test(?:s)? failed[.!]?$/i,
   /^\[?(?:[✖✗×] )?(?:task|target|recipe|job|step|stage|run|build|deploy|check|lint|test)s?\b[^:]{0,40}:? ?failed\.?$|^(?:build|deploy|test|sync|task|step|status|result)(?: \S{1,60})?: (?:failed|FAILED)$/i,
   /^(?:\[Help \d\] )?https?:\/\/\S+$|^cause: exit (?:status|code) \d+|^rsync error: /,
@@ -41,15 +41,22 @@ export function isHollow(bare: string): boolean {
 const benign: readonly RegExp[] = [
   /^(?:[✓✔√]|ok\b|PASS\b|--- PASS|=== |\.\.\. ok|test .{1,200} \.\.\. ok|part\d+: OK)|\.\.\. ok$|: OK$|\bPASSED\b/,
   /\b(?:no|0|zero|without(?: an?)?|any) (?:\w+ )?(?:errors?|failures?|failed|warnings?|problems|issues|conflicts|vulnerabilities)\b(?!.*[1-9]\d* (?:errors?|failed|failures?)\b)/i,
-  /\b(?:errors?|failures?|failed)(?: \w+)?[:=] ?(?:0\b|(?:off|none|no|false|null)(?:$|[,;.)])|\[\]|"")/i,
+  /\b(?:errors?|failures?|failed)(?: \w+){0,3}[:=] ?(?:0\b|(?:off|none|no|false|null)(?:$|[,;.)])|\[\]|"")/i,
   /^(?:warning|warn|note|notice|info|debug|hint|deprecat\w+|advice)\b\W|\b(?:warning|note|notice|info|remark|NOTICE|HINT)(?:\[[\w-]+\])?: |DeprecationWarning|^\(node:\d+\)/i,
   /^[\w@.+/\\-]+\/?$|^\[\d+(?:\/\d+| of \d+)\] |^ *\d{1,5} [|│]|^[|│] |^ *> *\d{1,5} [|│]|^[|^~ ─━-]+$|^(?:Required by|Searched in the following|Require stack|stack traceback|Stack trace|Backtrace)\b|^\[C\]: |^\S+: In (?:member )?function |^In file included from |^\S+: At (?:top|global) |^.{1,80} \| +\d+ [+-]*$/,
   /^(?:[$+%#] |> |: && |\/?(?:\S*\/)?(?:cc|gcc|g\+\+|c\+\+|clang|clang\+\+|rustc|javac|ar|ld|install|mkdir|cp|rm|echo|grep|node|npx|python3?) -)/,
   /^(?!(?:\S+ )?(?:error|fatal)\b|.*timed out).*(?:is already the newest|set to manually installed|already installed|will be retried|retrying|retry \d|try \d+ of|attempt \d|will retry|trying again|waiting for|falling back|ignor(?:ed|ing)|skipp(?:ed|ing)|recovered|expected in this test|\(expected\)|as expected)/i,
-  /^(?:Hit|Get|Ign|Inst|Conf|Unpacking|Setting up|Selecting|Preparing|Downloading|Downloaded|Collecting|Compiling|Building|Installing|Fetching|Copying|creating|created|adding|applying|Step \d+|COPY|RUN|FROM|CMD|ENV|ARG|WORKDIR|ENTRYPOINT)\b(?!.*(?:fail|refused|denied|dial|error:|timeout|timed out|cannot|not found))/i,
-  /^[0-9a-f]{7,40} \S+|^[MADRCU?]{1,2} \S+$|^(?:configmap|service|deployment|pod|secret|namespace)[\w.]*\/\S+ (?:created|configured|unchanged|deleted)/,
+  /^(?:Hit|Get|Ign|Inst|Conf|Unpacking|Setting up|Selecting|Preparing|Downloading|Downloaded|Collecting|Compiling|Building|Installing|Fetching|Copying|creating|created|adding|applying|Step \d+)\b(?!.*(?:unable|no such|invalid|missing|unknown|fail|refused|denied|dial|error:|timeout|timed out|cannot|not found))/i,
+  /^(?:COPY|RUN|FROM|CMD|ENV|ARG|WORKDIR|ENTRYPOINT)\b/,
+  /^(?:errno|code|syscall|path|address|port|dest|spawnargs|requireStack|generatedMessage|actual|expected|operator|status|killed): [\w'"[-]\S{0,200},?$/,
+  /^\[[\w./-]{1,80} (?:\(root-commit\) )?[0-9a-f]{7,40}\] |^[0-9a-f]{7,40} \S+|^[MADRCU?]{1,2} \S+$|^(?:configmap|service|deployment|pod|secret|namespace)[\w.]*\/\S+ (?:created|configured|unchanged|deleted)/,
   /^(?:env|errors? reporting|log_level|artifacts of|templates|level|errors? rate|epoch|frame)\b.{0,40}[:=]|\berrors? (?:rate|budget|allowed|page|level|handling|handler|reporting|messages?|codes?|digest)\b(?!.*(?:failed|cannot|refused))/i,
 ];
+
+/** Tests that passed, whatever their names say. */
+export function isPassed(bare: string): boolean {
+  return /^(?:[✓✔√]|ok \d+|ok\b|--- PASS|PASS\b|XFAIL\b|XPASS\b|SKIP(?:PED)?\b)/.test(bare);
+}
 
 export function isBenign(bare: string): boolean {
   return benign.some((pattern) => pattern.test(bare));
@@ -57,7 +64,7 @@ export function isBenign(bare: string): boolean {
 
 /** Verdicts of success: what stood before was recovered from. */
 const success =
-  /^(?:\[?(?:BUILD SUCCESS|BUILD SUCCESSFUL|Build succeeded)|Deployments stabilized|Successfully (?:built|tagged|installed|deployed)|test result: ok|OK \(|PASS$|ok[ \t]{2,}|Done in |✓ built in|All checks passed|all tests passed|Finished .{0,40}successfully|done[.!]?$|Compiled successfully|Apply complete)|\b(?:compiled|completed|finished|deployed|succeeded) successfully\b|^\d+ passing|^=+ \d+ passed[^=]{0,40} =+$|^(?:Tests?|Test Files|Test Suites)\b:? +(?!.*failed).*\d+ passed|\bunreachable=0 +failed=0\b|^built \S+$/i;
+  /^(?:\[?(?:BUILD SUCCESS|BUILD SUCCESSFUL|Build succeeded)|Deployments stabilized|Successfully (?:built|tagged|installed|deployed)|test result: ok|OK \(|PASS$|ok[ \t]{2,}|Done in |✓ built in|All checks passed|all tests passed|Finished .{0,40}successfully|done[.!]?$|Compiled successfully|Apply complete)|\b(?:compiled|completed|finished|deployed|succeeded) successfully\b|^\d+ passing|^=+ \d+ passed(?!.* (?:failed|error))[^=]{0,80} =+$|^(?:Tests?|Test Files|Test Suites)\b:? +(?!.*failed).*\d+ passed|\bunreachable=0 +failed=0\b|^built \S+$|\b\d+ passed\b.{0,40}\b0 failed|^(?:all|build) (?:ok|good)\b|^finished[.!]?$/i;
 
 export function isSuccess(bare: string): boolean {
   return success.test(bare);

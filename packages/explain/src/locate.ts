@@ -1,6 +1,6 @@
 import type { Candidate } from "./candidate.ts";
 import type { Line } from "./lines.ts";
-import { isForeign, type Place, placesIn, subjectOf } from "./places.ts";
+import { fileIn, isForeign, type Place, placesIn, subjectOf } from "./places.ts";
 import { isExceptionHead, isFrame, ownPlace } from "./stacks.ts";
 
 /** So many lines belong to a report at most. */
@@ -9,7 +9,7 @@ const maxAbove = 30;
 
 /** The lines with a place that compilers, linters and runners put above or below a message. */
 const pointer =
-  /^(?:-->|❯|╭─*\[|┌─+|,-\[|on \S+ line \d+|The error appears to be in|# \.{0,2}\/?\S+:\d+|at \S+:\d+|\(at |\(?in test file|at: |Location: |location: |file: )/;
+  /^(?:-->|❯|╭─*\[|┌─+|,-\[|on \S+ line \d+|# +at \S+ line \d+|The error appears to be in|# \.{0,2}\/?\S+:\d+|at \S+:\d+|\(at |\(?in test file|at: |Location: |location: |File: |file: )/;
 /** A line that is only a place, or begins with one and says no more than the class of the error. */
 const placeAlone =
   /^(?:\.{0,2}\/)?[^\s:("']{1,300}(?::\d+(?::\d+)?|\(\d+(?:,\d+)?\)):?(?: \w*(?:Error|Exception|Failure|error|panicked)?:?)?(?: (?:lint|assist)\/.{0,200}| \((?:[\w ]{1,40})\))?$/;
@@ -46,16 +46,15 @@ function annotation(text: string): Place | undefined {
 
 /** A file whose line stands further on: `error parsing deploy.yaml: yaml: line 9: …`. */
 function lineApart(bare: string): Place | undefined {
-  const line = /\b(?:line|Line) (?<line>\d{1,7})\b/.exec(bare)?.groups?.line;
-  const file = /(?:^|[\s"'(])(?<file>[\w@./-]{2,300}\.(?:ya?ml|json|toml|xml|tpl|conf|cfg|ini|hcl|tf))\b/.exec(bare)
-    ?.groups?.file;
-  return line === undefined || file === undefined ? undefined : { file, line: Number(line) };
+  const line = [...bare.matchAll(/\b[Ll]ine (\d{1,7})\b|\((\d{1,7}):\d+\)$/g)].at(-1);
+  const file = line === undefined ? undefined : fileIn(bare);
+  return file === undefined ? undefined : { file, line: Number(line?.[1] ?? line?.[2]) };
 }
 
 /** Files that a message names without a line. */
 function conflictIn(bare: string): Place | undefined {
   const file =
-    /(?:conflict in|" from|' from|migration file|would reformat|Compilation error in file|\() ?["']?(?<file>[\w@./-]{3,300}\.\w{1,6})["')]*(?:$|\s)/i.exec(
+    /(?:conflict in|CONFLICT \(\w+\/\w+\):|" from|' from|migration file|would reformat|Compilation error in file|\() ?["']?(?<file>[\w@./-]{3,300}\.\w{1,6})["')]*(?:$|\s)/i.exec(
       bare,
     )?.groups?.file;
   return file === undefined ? undefined : { file, line: null };
@@ -74,7 +73,8 @@ function below(lines: readonly Line[], index: number, kind: Candidate["kind"]): 
       if (place !== undefined) return place;
       continue;
     }
-    if (pointer.test(line.bare) || placeAlone.test(line.bare)) {
+    const isPointer = pointer.test(line.bare) || placeAlone.test(line.bare);
+    if (isPointer && (isOfBuilder(start) || !dockerfileLine.test(line.bare))) {
       const place = placesIn(line.bare).find((one) => !isForeign(one));
       if (place !== undefined) return place;
     }
@@ -111,6 +111,12 @@ function above(lines: readonly Line[], index: number): Place | undefined {
   return undefined;
 }
 
+const dockerfileLine = /^\S*Dockerfile\S*:\d+$/;
+
+function isOfBuilder({ bare }: Line): boolean {
+  return /failed to (?:solve|compute|calculate|resolve|do request)|pull access|dockerfile parse/.test(bare);
+}
+
 /** Headings such as `CMake Error at CMakeLists.txt:4`, `ERROR in ./src/index.js 1:0`, or the file above eslint's rows. */
 function headingPlace(line: Line, distance: number, start: Line): Place | undefined {
   const row = /^(?<line>\d+):\d+ +(?:error|warning|✖|×)/.exec(start.bare)?.groups?.line;
@@ -118,13 +124,15 @@ function headingPlace(line: Line, distance: number, start: Line): Place | undefi
     const file = /^[\w@~+./\\:-]{2,300}\.\w{1,10}$/.exec(line.bare)?.[0];
     return file === undefined ? undefined : { file, line: Number(row) };
   }
+  // Prettier lists the files above its verdict.
+  if (line.level === "warning" && start.bare.startsWith("Code style issues")) {
+    const file = fileIn(line.bare);
+    return file === undefined ? undefined : { file, line: null };
+  }
   // BuildKit shows the instruction that failed. It is the cause where the builder itself refuses it.
-  if (/^\S*Dockerfile\S*:\d+$/.test(line.bare))
-    return /failed to (?:solve|compute|calculate|resolve)|pull access|dockerfile parse/.test(start.bare)
-      ? placesIn(line.bare)[0]
-      : undefined;
+  if (dockerfileLine.test(line.bare)) return isOfBuilder(start) ? placesIn(line.bare)[0] : undefined;
   const isHeading =
-    /^(?:In \S+ line \d+:|CMake Error at |ERROR in |thread '.{1,200} panicked at|\S+:\d+: Failure|\S+:\d+: in \S|.{0,60}Error in |\S+ \[\S+:\d+\]:$)/.test(
+    /^(?:In \S+\.\w*sh line \d+:|Build file '|[Ll]ocation: |CMake Error at |ERROR in |thread '.{1,200} panicked at|\S+:\d+: Failure|\S+:\d+: in \S|.{0,60}Error in |\S+ \[\S+:\d+\]:$)/.test(
       line.bare,
     ) ||
     (placeAlone.test(line.bare) && distance < 4);

@@ -21,6 +21,7 @@ const numbered: readonly RegExp[] = [
   /:\[(\d{1,7}),\d+\]/y,
   /["'`’”]?(?:,|:| on| at|, in \S{1,80})? line:? (\d{1,7})/y,
   /:line (\d{1,7})/y,
+  /: (\d{1,7}): /y,
   /["'`]? \((?:line )?(\d{1,7})(?:[:,]\s?(?:column )?\d+)?\)/y,
   / (\d{1,7}):\d+(?!\S)/y,
   /["'`]?: \(?(?:line )?(\d{1,7})[,:] ?(?:column|col|char) ?\d+/y,
@@ -38,6 +39,15 @@ export function placesIn(text: string): readonly Place[] {
     if (line !== undefined) found.push({ file, line });
   }
   return found;
+}
+
+/** The first file that a text names, with or without a line. */
+export function fileIn(text: string): string | undefined {
+  for (const { 0: word, index } of text.matchAll(token)) {
+    const file = fileOf(word.replace(/\.$/, ""), text.slice(Math.max(0, index - 8), index));
+    if (file !== undefined) return file;
+  }
+  return undefined;
 }
 
 function lineAfter(text: string, end: number): number | undefined {

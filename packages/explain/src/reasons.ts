@@ -10,6 +10,11 @@ const meanings: readonly Meaning[] = [
       /\bcontext cancell?ed|\bcancell?ed\b|\bSIGINT\b|KeyboardInterrupt|\bSIGTERM\b|signal: (?:terminated|interrupt)|^\^C$|\binterrupted\b(?! system)/i,
   },
   {
+    reason: "locked",
+    pattern:
+      /another (?:\w+ )?(?:operation|process) .{0,60}in progress|could not get lock|\bis locked\b|\block (?:timeout|file exists)|index\.lock|acquiring the state lock|unable to lock/i,
+  },
+  {
     reason: "disk full",
     pattern:
       /no space left on device|\bENOSPC\b|disk quota|disk (?:is )?full|DiskPressure|not enough (?:free )?(?:disk )?space|insufficient (?:disk )?space|don't have enough free space/i,
@@ -31,12 +36,12 @@ const meanings: readonly Meaning[] = [
   {
     reason: "image not found",
     pattern:
-      /ImagePullBackOff|ErrImage\w*Pull|manifest (?:for .{1,200} )?(?:unknown|not found)|pull access denied|(?:failed|unable|can't|cannot)\b.{0,20}\bpull|no match for platform|no matching manifest|InvalidImageName|No such image|image .{1,200} (?:not found|can't be pulled|does not exist)|can't be pulled|failed to resolve source metadata|not present with pull policy|MANIFEST_UNKNOWN|NAME_UNKNOWN/i,
+      /ImagePullBackOff|ErrImage\w*Pull|manifest (?:for .{1,200} )?(?:unknown|not found)|pull access denied|(?:failed|unable|can't|cannot)\b.{0,20}\bpull|no match for platform|no matching manifest|InvalidImageName|No such image|unable to find image|image .{1,200} (?:not found|can't be pulled|does not exist)|can't be pulled|failed to resolve source metadata|not present with pull policy|MANIFEST_UNKNOWN|NAME_UNKNOWN/i,
   },
   {
     reason: "authentication",
     pattern:
-      /authentication (?:failed|required|error)|unauthori[sz]ed|\b401\b|could not read (?:Username|Password)|enter (?:Username|Password)|(?:invalid|bad|wrong|no|incorrect|expired|missing) (?:\w+ )?(?:credentials?|token|password|api key)|Permission denied \((?:publickey|password)|(?:must|need to) be logged in|log ?in (?:is )?required|not logged in|Please (?:log ?in|authenticate)|server has asked for the client to provide credentials|\bENEEDAUTH\b|Access denied for user|password authentication|Host key verification|no basic auth credentials|ExpiredToken|AccessTokenExpired|NOAUTH|SASL/i,
+      /authentication (?:failed|required|error)|unauthori[sz]ed|\b401\b|could not read (?:Username|Password)|enter (?:Username|Password)|(?:invalid|bad|wrong|no|incorrect|expired|missing) (?:\w+ )?(?:credentials?|token|password|api key)|Permission denied \((?:publickey|password)|(?:must|need to) be logged in|log ?in (?:is )?required|not logged in|Please (?:log ?in|authenticate)|server has asked for the client to provide credentials|\bENEEDAUTH\b|Access denied for user|password authentication|Host key verification|signature (?:made by unknown|invalid|verification)|no basic auth credentials|ExpiredToken|AccessTokenExpired|NOAUTH|SASL/i,
   },
   {
     reason: "permission",
@@ -61,7 +66,7 @@ const meanings: readonly Meaning[] = [
   {
     reason: "command not found",
     pattern:
-      /command not found|executable file not found|\b(?:ba|da|a|z|c|k)?sh: (?:line )?(?:\d+: )?\S{1,80}: not found|is not recognized as an? |spawn \S+ ENOENT|unknown (?:sub)?command|No such (?:command|plugin)|could not find (?:executable|command|program)|not found in \$?PATH|program not found|No such file or directory.{0,20}exec|exec: "\S+"|is not installed|is properly installed|could not detect|Missing script|(?:rustup|toolchain).{0,60}(?:no default|not installed)|could not determine executable/i,
+      /command not found|executable file not found|\b(?:ba|da|a|z|c|k)?sh: (?:line )?(?:\d+: )?\S{1,80}: not found|is not recognized as an? |spawn \S+ ENOENT|unknown (?:sub)?command|No such (?:command|plugin)|could not find (?:executable|command|program)|not found in \$?PATH|program not found|No such file or directory.{0,20}exec|exec: "\S+"|\benv: .{1,60}: No such file|is not installed|is properly installed|could not detect|Missing script|(?:rustup|toolchain).{0,60}(?:no default|not installed)|could not determine executable/i,
   },
   {
     reason: "wrong platform",
@@ -71,12 +76,12 @@ const meanings: readonly Meaning[] = [
   {
     reason: "network",
     pattern:
-      /connection (?:refused|reset|closed|timed out|aborted)|\bECONN(?:REFUSED|RESET|ABORTED)\b|\bENOTFOUND\b|\bEAI_AGAIN\b|\bE(?:HOST|NET)UNREACH\b|\bETIMEDOUT\b|getaddrinfo|no such host|(?:could not|couldn't|cannot|can't|failed to|unable to|temporary failure) (?:resolve|resolving|translate|lookup|look up)\b.{0,40}(?:host|name|'|$)|name resolution|Name or service not known|no route to host|(?:network|host) (?:is )?unreachable|TLS handshake|i\/o timeout|dial tcp|(?:could not|couldn't|cannot|can't|failed to|unable to|fail to) (?:connect|reach|access|contact|fetch|download|establish)|socket hang up|\bx509\b|certificate|\bSSL\b|\b50[0234]\b|unexpected EOF|broken pipe|proxy (?:error|connect)|connection to (?:the )?server|did not send|RPC failed|early EOF|no (?:response|answer)|server misbehaving|toomanyrequests|rate limit|Read timed out|host not found|offline mode|refused to connect|connection was refused/i,
+      /connection (?:refused|reset|closed|timed out|aborted)|\bECONN(?:REFUSED|RESET|ABORTED)\b|\bENOTFOUND\b|\bEAI_AGAIN\b|\bE(?:HOST|NET)UNREACH\b|\bETIMEDOUT\b|getaddrinfo|no such host|(?:could not|couldn't|cannot|can't|failed to|unable to|temporary failure) (?:resolve|resolving|translate|lookup|look up)\b.{0,40}(?:host|name|'|$)|name resolution|Name or service not known|no route to host|(?:network|host) (?:is )?unreachable|TLS handshake|i\/o timeout|dial tcp|(?:could not|couldn't|cannot|can't|failed to|unable to|fail to) (?:connect|reach|access|contact|fetch|download|establish)|socket hang up|\bx509\b|certificate (?:verif|has expired|signed|is not|validation|problem|error|chain)|self[- ]signed|local issuer|\bSSL (?:certificate|connect|handshake|error|routines)|\b50[0234]\b|unexpected EOF(?! in)|broken pipe|proxy (?:error|connect)|connection to (?:the )?server|did not send|RPC failed|early EOF|no (?:response|answer)|server misbehaving|toomanyrequests|\b429\b|Too Many Requests|rate limit|Read timed out|host not found|offline mode|refused to connect|connection was refused/i,
   },
   {
     reason: "timeout",
     pattern:
-      /timed? ?out\b|deadline ?exceeded|could not stabilize|exceeded (?:its progress deadline|the (?:time|timeout))|context deadline|^timeout: |time limit|took too long|no output (?:has been )?received|did not (?:become ready|finish|respond|complete) (?:in|within)/i,
+      /timed? ?out\b|deadline ?exceeded|could not stabilize|exceeded (?:its progress deadline|the (?:time|timeout))|context deadline|^timeout: |time limit|exceeded the maximum|maximum (?:execution )?time|took too long|no output (?:has been )?received|did not (?:become ready|finish|respond|complete) (?:in|within)/i,
   },
   {
     reason: "crash",
@@ -91,7 +96,7 @@ const meanings: readonly Meaning[] = [
   {
     reason: "compile error",
     pattern:
-      /syntax ?error|parse error|undefined (?:reference|symbol|method|variable|name|local)|undeclared|cannot find symbol|unresolved reference|unexpected (?:token|end of|identifier|indent|character|EOF|symbol|string|keyword)|IndentationError|\bTS1\d{3}\b|CompileError|undefined function|expected (?:["'`‘]?[;)(\]}{,:]|expression|identifier|declaration|statement)|unterminated|not declared|has no member|no member named|Module parse failed|duplicate symbol|multiple definition|undefined: |declared and not used|imported and not used|Unexpected end-of-input|cannot find (?:value|function|type|macro|trait)|implicit declaration|missing (?:semicolon|return)|unbalanced|mismatched input|name .{1,60} is not defined/i,
+      /syntax ?error|parse error|undefined (?:reference|symbol|method|variable|name|local)|undeclared|cannot find symbol|unresolved reference|unexpected (?:token|end of (?:input|JSON|line|expression)|identifier|indent|character|EOF|symbol|string|keyword)|IndentationError|\bTS1\d{3}\b|CompileError|undefined function|expected (?:["'`‘]?[;)(\]}{,:]|expression|identifier|declaration|statement)|unterminated|not declared|has no member|no member named|Module parse failed|duplicate symbol|multiple definition|undefined: |declared and not used|imported and not used|Unexpected end-of-input|cannot find (?:value|function|type|macro|trait)|implicit declaration|missing (?:semicolon|return)|unbalanced|mismatched input|name .{1,60} is not defined/i,
   },
   {
     reason: "lint",
@@ -101,7 +106,7 @@ const meanings: readonly Meaning[] = [
   {
     reason: "configuration",
     pattern:
-      /(?:invalid|pars\w+|malformed|bad|decod\w+|unmarshal\w*|load\w*|read\w*|valid) .{0,40}\b(?:ya?ml|json|toml)\b|\b(?:ya?ml|json|toml): |no default is configured|wasn't specified|(?:unknown|unrecognized|invalid|unsupported|no such|undefined|bad|illegal) (?:\S+ )?(?:flag|option|argument|setting|configuration|config|section|property|field|key|value|directive|parameter|keyword|attribute|block|version|variable|resource|format|target|task|directory)|environment variable|\benv(?:ironment)? var|(?:is|are|must be) (?:required|set|specified|defined|provided)|not set\b|missing required|required (?:property|key|field|option|argument|variable)|No rule to make target|misconfigur|Improperly ?Configured|invalid config|configuration|template: |nil pointer evaluating|no configuration|unset\b|not configured|unbound variable|could not find (?:a |any )?(?:config|project)|no (?:\S+ )?(?:file|project) found|validation (?:error|failed)|ValidationError|schema|missing separator|malformed|decoding|unmarshal|not a valid|Unsupported argument|already exists|another operation|different (?:types|version)|unknown flag|too (?:many|few) arguments|No buildpack groups|failed to detect|unknown filesystem|Source file found twice/i,
+      /(?:invalid|pars\w+|malformed|bad|decod\w+|unmarshal\w*|load\w*|read\w*|valid) .{0,40}\b(?:ya?ml|json|toml)\b|\b(?:ya?ml|json|toml): |no default is configured|wasn't specified|(?:unknown|unrecognized|invalid|unsupported|no such|undefined|bad|illegal) (?:\S+ )?(?:flag|option|argument|setting|configuration|config|section|property|field|key|value|directive|parameter|keyword|attribute|block|version|variable|resource|format|target|task|directory)|environment variable|\benv(?:ironment)? var|(?:is|are|must be) (?:required|set|specified|defined|provided)|not set\b|missing required|required (?:property|key|field|option|argument|variable)|No rule to make target|misconfigur|UnsupportedClassVersion|Non-parseable|could not find method|problem occurred evaluating|Improperly ?Configured|invalid config|configuration|template: |nil pointer evaluating|no configuration|unset\b|not configured|unbound variable|could not find (?:a |any )?(?:config|project)|no (?:\S+ )?(?:file|project) found|validation (?:error|failed)|ValidationError|schema|missing separator|malformed|decoding|unmarshal|not a valid|Unsupported argument|already exists|not found in type|different (?:types|version)|unknown flag|too (?:many|few) arguments|No buildpack groups|failed to detect|unknown filesystem|Source file found twice/i,
   },
   {
     reason: "not found",
@@ -111,7 +116,7 @@ const meanings: readonly Meaning[] = [
   {
     reason: "test failed",
     pattern:
-      /^FAIL(?:ED)?\b|\btests? failed|assertion|coverage .{1,80} threshold|expected .{1,200}(?:but|got|to be|to equal)|verify test failed|not ok \d/i,
+      /^FAIL: |\btests? failed|assertion|coverage .{1,80} threshold|expected .{1,200}(?:but|got|to be|to equal)|verify test failed|not ok \d/i,
   },
 ];
 
@@ -158,8 +163,15 @@ export function reasonFor({ kind, shape, text, near, file, step, summary }: Evid
   if (kind === "diagnostic") return codeReason(own, text, file);
   if (kind === "exception") return exceptionReason(own, text, near);
   if (configurationFile.test(file ?? "") && (own === "compile error" || own === "type error")) return "configuration";
-  return own ?? near.map(meaningOf).find((meaning) => meaning !== undefined) ?? ofExit(summary) ?? ofStep(step);
+  return (
+    own ??
+    near.map(meaningOf).find((meaning) => meaning !== undefined) ??
+    ofExit(summary) ??
+    (exceptionName.test(text) ? "crash" : ofStep(step))
+  );
 }
+
+const exceptionName = /^(?:[\w$]+\.){0,12}[A-Z]\w*(?:Error|Exception)\b: /;
 
 function codeReason(own: string | undefined, text: string, file = ""): string {
   if (configurationFile.test(file)) return own === undefined || vagueInConfiguration.has(own) ? "configuration" : own;

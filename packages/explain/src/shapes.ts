@@ -25,7 +25,7 @@ const rules: readonly ShapeRule[] = [
     kind: "error",
     score: 0,
     pattern: new RegExp(
-      String.raw`^${place}${at}:? *-? ?(?:warning|warn|note|info|notice|hint|remark|NOTICE|WARNING|INFO)\b`,
+      String.raw`^${place}${at}:? *-? ?(?:warning|warn|note|info|notice|hint|remark|NOTICE|WARNING|INFO|Warnung|Anmerkung|avertissement|attention|advertencia|nota|aviso)\b`,
     ),
   },
   { kind: "error", score: 0, pattern: /^(?:warning|note|help|hint|info)(?:\[\w+\])?: |^w: |^\[\w+\] (?:Warning|Note)/ },
@@ -80,7 +80,7 @@ const rules: readonly ShapeRule[] = [
     kind: "diagnostic",
     score: 95,
     pattern: new RegExp(
-      String.raw`^(?:\[error\] |e: (?:file:\/\/)?)?${place}${at}:? *-? ?(?:[A-Za-z]{1,20} ){0,2}(?:(?:error|fatal)\b|(?:Error|ERROR) ?:)`,
+      String.raw`^(?:\[error\] |e: (?:file:\/\/)?)?${place}${at}:? *-? ?(?:[A-Za-z]{1,20} ){0,2}(?:(?:error|fatal)\b|(?:Error|ERROR|Fehler|[Ee]rreur|errore) ?:)`,
     ),
   },
   { kind: "diagnostic", score: 95, pattern: new RegExp(String.raw`^e: (?:file:\/\/)?${place}${at}`) },
@@ -113,7 +113,7 @@ const rules: readonly ShapeRule[] = [
     score: 91,
     reason: "compile error",
     pattern:
-      /^(?:PHP )?(?:Parse|Fatal) error: .{1,300} in \S+ (?:on line |:)\d+|^.{1,200} at \S+ line \d+(?:, near|\.$)/,
+      /^(?:PHP )?(?:Parse|Fatal) error: .{1,300} in \S+ (?:on line |:)\d+|^(?!#).{1,200} at \S+ line \d+(?:, near|\.$)/,
   },
   {
     kind: "diagnostic",
@@ -148,9 +148,10 @@ const rules: readonly ShapeRule[] = [
     reason: "lint",
     pattern: new RegExp(String.raw`^${place}:\d+(?::\d+)?:? .{1,300}\((?:[a-z][\w-]{2,40}(?:\/[\w-]+)?)\)$`),
   },
-  { kind: "diagnostic", score: 82, pattern: new RegExp(String.raw`^${place}\.\w{1,8}:\d+:\d+: \S`) },
-  { kind: "error", score: 66, pattern: new RegExp(String.raw`^${place}\.\w{1,8}: line \d+: (?!\d+ )\S`) },
+  { kind: "diagnostic", score: 82, pattern: new RegExp(String.raw`^(?:[a-z]{1,20}: )?${place}\.\w{1,8}:\d+:\d+: \S`) },
+  { kind: "error", score: 66, pattern: new RegExp(String.raw`^${place}\.\w{1,8}: (?:line )?\d+: (?!\d+ )\S`) },
   { kind: "error", score: 66, pattern: new RegExp(String.raw`^\w{1,20}: ${place}\.\w{1,8}:\d+: \S`) },
+  { kind: "error", score: 72, reason: "other", pattern: /^CONFLICT \(/ },
   // Programs that die.
   { kind: "exception", score: 81, pattern: /^\S+\.\w{1,4}:\d+:in [`'].{1,200}: .{1,300}\([A-Z][\w:]*\)$/ },
   {

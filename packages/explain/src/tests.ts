@@ -30,7 +30,7 @@ const rules: readonly TestRule[] = [
     pattern:
       /^Failed asserting that |^assertion (?:`[^`]+` )?failed|^Assertion with \S+ failed|^Assert\.\w+\(\) Failure|^(?:\S+:\d+: )?[Aa]ssertion failed/,
   },
-  { score: 99, pattern: /^WARNING: DATA RACE/ },
+  { score: 99, pattern: /^WARNING: DATA RACE|^# +Failed test\b/ },
   { score: 98, pattern: /^Error Trace:|^Error: +(?:Not equal|Should |Received|Expected)/ },
   { score: 98, pattern: /^(?:\S+:\d+|\S+\(\d+\)): Failure$/ },
   {
