@@ -1,35 +1,31 @@
 import { credentials, Metadata, type ServiceError } from "@grpc/grpc-js";
-import { jetstream } from "@nats-io/jetstream";
 import { type Item, type PushResponse, RecorderClient } from "@tapedeck/proto/tapedeck/v1/recorder";
-import { endsRoot } from "@tapedeck/shared/log/subjects";
 import { SettingsError } from "@tapedeck/shared/service/settings";
-import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
+import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
 import { timestampNow } from "@tapedeck/shared/time/timestamp";
-import { connect } from "nats";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { readConfig } from "../config.ts";
 import { type Ingest, startIngest } from "../ingest.ts";
 import { testLogger } from "../testing/ingest-harness.ts";
 
 const cleanup = new AsyncDisposableStack();
-let nats: TestNats;
 let ingest: Ingest;
 /** Another ingest of the same log. */
 let other: Ingest;
-const env = () => ({
-  TAPEDECK_NATS_URL: nats.url,
-  TAPEDECK_INGEST_GRPC_PORT: "0",
-  TAPEDECK_INGEST_HEALTH_PORT: "0",
-  TAPEDECK_SERVICES_KEY: "key",
-  TAPEDECK_INGEST_SOURCES_PER_TOKEN_HOUR: "2",
-  TAPEDECK_INGEST_SOURCES_PER_WORKSPACE: "3",
-  TAPEDECK_INGEST_REQUIRE_REDACT: "true",
-});
 beforeAll(async () => {
-  nats = cleanup.use(await startTestNats());
-  ingest = cleanup.use(await startIngest(readConfig({ env: env() }), testLogger));
-  other = cleanup.use(await startIngest(readConfig({ env: env() }), testLogger));
+  const nats = cleanup.use(await startTestNats());
+  const env = {
+    TAPEDECK_NATS_URL: nats.url,
+    TAPEDECK_INGEST_GRPC_PORT: "0",
+    TAPEDECK_INGEST_HEALTH_PORT: "0",
+    TAPEDECK_SERVICES_KEY: "key",
+    TAPEDECK_INGEST_SOURCES_PER_TOKEN_HOUR: "2",
+    TAPEDECK_INGEST_SOURCES_PER_WORKSPACE: "3",
+    TAPEDECK_INGEST_REQUIRE_REDACT: "true",
+  };
+  ingest = cleanup.use(await startIngest(readConfig({ env }), testLogger));
+  other = cleanup.use(await startIngest(readConfig({ env }), testLogger));
   for (const { addresses } of [ingest, other]) {
     await until(async () => (await fetch(`http://${addresses.health}/readyz`)).ok, { message: "ingest" });
   }
@@ -143,20 +139,4 @@ it("a token that makes many sources at once makes no more than it may", async ()
     developers.map((developer) => record({ workspace: "umbrella", token: "t3", developer })),
   );
   expect(answers.filter((answer) => answer === "recorded")).toHaveLength(2);
-});
-
-it("more new sources without an event than fit into a message are refused with a sentence", async () => {
-  const nc = await connect({ servers: nats.url });
-  const waiting = Array.from({ length: 10_000 }, (_, index) => [
-    `tapedeck.ends.source.${"x".repeat(150)}${index}`,
-    Date.now(),
-  ]);
-  await jetstream(nc).publish(`${endsRoot}.new.crowded`, JSON.stringify(Object.fromEntries(waiting)));
-  await nc.close();
-  const config = readConfig({ env: { ...env(), TAPEDECK_INGEST_SOURCES_PER_WORKSPACE: "100000" } });
-  await using roomy = await startIngest(config, testLogger);
-  await until(async () => (await fetch(`http://${roomy.addresses.health}/readyz`)).ok, { message: "ingest" });
-  expect(await record({ workspace: "crowded", developer: "late", at: roomy.addresses.grpc })).toMatch(
-    /^8 10000 new sources of the workspace "crowded" have no event yet/,
-  );
 });

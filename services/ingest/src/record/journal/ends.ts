@@ -6,7 +6,6 @@ import {
   jetstreamManager,
   type StreamExpectations,
 } from "@nats-io/jetstream";
-import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { infoOfLeader } from "@tapedeck/shared/log/cluster/leader-info";
 import { replicasOfLog, replicateAsLog } from "@tapedeck/shared/log/cluster/replicas";
 import { encodeHoles, holesSubject, type KnownHole } from "@tapedeck/shared/log/holes/known-holes";
@@ -40,8 +39,7 @@ export type LogEnds = AsyncDisposable & {
   all(): Promise<ReadonlyMap<SourceName, SourceEnd>>;
   /**
    * Keeps a place for a new source among those of its workspace, for a day or until something of it is in the log. All
-   * ingests count together. Resolves with the number of other sources; from `max` on nothing was kept. Rejects as `all`, and
-   * with limit_exceeded where so many are reserved that their message would be too large.
+   * ingests count together. Resolves with the number of other sources; from `max` on nothing was kept. Rejects as `all`.
    */
   reserve(source: SourceName, max: number): Promise<number>;
   /** The last sequence that is known to have been given in this epoch, query's tables included; 0 for none. Rejects as `all`. */
@@ -77,8 +75,6 @@ const firstSchema = z.object({ epoch: z.string(), seq: z.number() });
 const firstSubject = `${endsRoot}.first`;
 const reservationsSchema = z.record(z.string(), z.number());
 const reservedMs = 24 * 3_600_000;
-/** Ten thousand of usual names, in one message. */
-const maxReservedBytes = 1024 * 1024;
 const keySubject = `${endsRoot}.key`;
 const identityKeyBytes = 32;
 const everySource = `${endsRoot}.source.>`;
@@ -172,8 +168,6 @@ class Ends implements LogEnds {
       others.delete(own);
       if (others.size >= max) return others.size;
       const kept = JSON.stringify(Object.fromEntries([...reserved, [own, Date.now()]]));
-      // They are one message, so that each sees all others.
-      if (kept.length > maxReservedBytes) throw tooManyReserved(workspace, reserved.length);
       // Where several processes do this at once, the first succeeds, and the others read what it wrote.
       const isKept = await this.#publishIfLast(subject, kept, message?.seq ?? 0);
       if (isKept) return others.size;
@@ -279,13 +273,6 @@ class Ends implements LogEnds {
     await this.#writing;
     while (this.#unwritten.size > 0 && !this.#nc.isClosed()) if (!(await this.#writeSome(maxAtClose))) return;
   }
-}
-
-function tooManyReserved(workspace: string, count: number): TapedeckError {
-  return new TapedeckError(
-    "limit_exceeded",
-    `${count} new sources of the workspace "${workspace}" have no event yet, and no more can wait: try again when they are recorded, or in a day`,
-  );
 }
 
 /** Whether a cursor is of a later message of the same source. Positions cannot show it: a log may have lost its end. */
