@@ -52,7 +52,7 @@ function stackScore(lines: readonly Line[], index: number): number | undefined {
 }
 
 const marked =
-  /^(?:[\w@./+-]{1,60}(?:\[\d+\])?: )?(?:\w{1,20} )?(?:fatal|error|ERROR|Error|FATAL|Fatal|E|FAIL|panic|PANIC|emerg|CRITICAL|Failure)\b(?: \([\w ]{1,40}\)|\[\w+\]| \w{1,12})?:(?: |$)|^(?:Error|ERROR|FATAL|Fatal|error|fatal)\b |^(?:✘|✖|×|❌|\*\*) /;
+  /^(?:[\w@./+-]{1,60}(?:\[\d+\])?: )?(?:\w{1,20} )?(?:fatal|error|ERROR|Error|FATAL|Fatal|E|FAIL|panic|PANIC|emerg|CRITICAL|Failure)\b(?: \([\w ]{1,40}\)|\[\w+\]| \w{1,12})?:(?: |$)|^(?:Error|ERROR|FATAL|Fatal|error(?= [A-Z])|fatal)\b |^(?:✘|✖|×|❌|\*\*) /;
 const inner =
   /\b(?:error|fatal|failed|failure|exception)\b ?(?:\([\w ]{1,40}\)|\[\w+\])?: \S|\w+(?:Error|Exception)\b/i;
 const phrase =

@@ -55,7 +55,7 @@ function explainSummary(summarized: readonly Line[], step: StepOutput): Explanat
   return explained(summarized, { index: meant, kind: "phrase", score: 0, reason: undefined }, step);
 }
 
-/** Of a step that failed without a word, the last line is quoted. */
+/** Quotes the last line of a step that failed without a word. */
 function unknownCause(printed: readonly Line[], summarized: readonly Line[], step: StepOutput): Explanation {
   const last = printed.findLast(({ bare }) => bare !== "") ?? summarized[0] ?? lineOf("");
   return explained([last], { index: 0, kind: "phrase", score: 0, reason: undefined }, step);

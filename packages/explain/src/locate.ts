@@ -1,6 +1,6 @@
 import type { Candidate } from "./candidate.ts";
 import type { Line } from "./lines.ts";
-import { fileIn, isForeign, type Place, placesIn, subjectOf } from "./places.ts";
+import { type CodePlace, fileIn, isForeign, placesIn, subjectOf } from "./places.ts";
 import { isExceptionHead, isFrame, ownPlace } from "./stacks.ts";
 
 /** So many lines belong to a report at most. */
@@ -14,7 +14,7 @@ const pointer =
 const placeAlone =
   /^(?:\.{0,2}\/)?[^\s:("']{1,300}(?::\d+(?::\d+)?|\(\d+(?:,\d+)?\)):?(?: \w*(?:Error|Exception|Failure|error|panicked)?:?)?(?: (?:lint|assist)\/.{0,200}| \((?:[\w ]{1,40})\))?$/;
 
-export function locate(lines: readonly Line[], { index, kind }: Candidate): Place | undefined {
+export function locate(lines: readonly Line[], { index, kind }: Candidate): CodePlace | undefined {
   const own = ownLine(lines, index, kind);
   if (own?.line != null) return own;
   if (kind === "hollow") return own;
@@ -25,7 +25,7 @@ export function locate(lines: readonly Line[], { index, kind }: Candidate): Plac
   return around ?? own;
 }
 
-function ownLine(lines: readonly Line[], index: number, kind: Candidate["kind"]): Place | undefined {
+function ownLine(lines: readonly Line[], index: number, kind: Candidate["kind"]): CodePlace | undefined {
   const bare = lines[index]?.bare ?? "";
   const annotated = annotation(lines[index]?.text ?? "");
   if (annotated !== undefined) return annotated;
@@ -38,21 +38,21 @@ function ownLine(lines: readonly Line[], index: number, kind: Candidate["kind"])
 }
 
 /** What a workflow's command names: `::error file=src/a.ts,line=3::…`. */
-function annotation(text: string): Place | undefined {
+function annotation(text: string): CodePlace | undefined {
   const { file, line } =
     /::error [^:]{0,100}?file=(?<file>[^,:]{1,300})(?:,line=(?<line>\d{1,7}))?/.exec(text)?.groups ?? {};
   return file === undefined ? undefined : { file, line: line === undefined ? null : Number(line) };
 }
 
 /** A file whose line stands further on: `error parsing deploy.yaml: yaml: line 9: …`. */
-function lineApart(bare: string): Place | undefined {
+function lineApart(bare: string): CodePlace | undefined {
   const line = [...bare.matchAll(/\b[Ll]ine (\d{1,7})\b|\((\d{1,7}):\d+\)$/g)].at(-1);
   const file = line === undefined ? undefined : fileIn(bare);
   return file === undefined ? undefined : { file, line: Number(line?.[1] ?? line?.[2]) };
 }
 
 /** Files that a message names without a line. */
-function conflictIn(bare: string): Place | undefined {
+function conflictIn(bare: string): CodePlace | undefined {
   const file =
     /(?:conflict in|CONFLICT \(\w+\/\w+\):|" from|' from|migration file|would reformat|Compilation error in file|\() ?["']?(?<file>[\w@./-]{3,300}\.\w{1,6})["')]*(?:$|\s)/i.exec(
       bare,
@@ -60,7 +60,7 @@ function conflictIn(bare: string): Place | undefined {
   return file === undefined ? undefined : { file, line: null };
 }
 
-function below(lines: readonly Line[], index: number, kind: Candidate["kind"]): Place | undefined {
+function below(lines: readonly Line[], index: number, kind: Candidate["kind"]): CodePlace | undefined {
   const start = lines[index];
   if (start === undefined) return undefined;
   const isShort = kind === "error" || kind === "phrase";
@@ -94,7 +94,7 @@ function endsReport(line: Line, start: Line, seenFrames: boolean): boolean {
   return line.indent < start.indent && isExceptionHead(line);
 }
 
-function above(lines: readonly Line[], index: number): Place | undefined {
+function above(lines: readonly Line[], index: number): CodePlace | undefined {
   const start = lines[index];
   if (start === undefined) return undefined;
   const before = lines.slice(Math.max(0, index - maxAbove), index).reverse();
@@ -118,7 +118,7 @@ function isOfBuilder({ bare }: Line): boolean {
 }
 
 /** Headings such as `CMake Error at CMakeLists.txt:4`, `ERROR in ./src/index.js 1:0`, or the file above eslint's rows. */
-function headingPlace(line: Line, distance: number, start: Line): Place | undefined {
+function headingPlace(line: Line, distance: number, start: Line): CodePlace | undefined {
   const row = /^(?<line>\d+):\d+ +(?:error|warning|✖|×)/.exec(start.bare)?.groups?.line;
   if (row !== undefined) {
     const file = /^[\w@~+./\\:-]{2,300}\.\w{1,10}$/.exec(line.bare)?.[0];

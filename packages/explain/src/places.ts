@@ -1,5 +1,5 @@
 /** Where an output says that something is wrong. */
-export type Place = { readonly file: string; readonly line: number | null };
+export type CodePlace = { readonly file: string; readonly line: number | null };
 
 const extensions = new Set(
   `adoc asm astro bash bats bazel bat bicep bzl c cabal cc cfg cjs clj cljs cmake cmd coffee conf config cpp cr cs csproj css csv cts cu cxx
@@ -29,8 +29,8 @@ const numbered: readonly RegExp[] = [
 ];
 
 /** All files with a line that a text names, in their order. Linear: each token is read once. */
-export function placesIn(text: string): readonly Place[] {
-  const found: Place[] = [];
+export function placesIn(text: string): readonly CodePlace[] {
+  const found: CodePlace[] = [];
   for (const { 0: word, index } of text.matchAll(token)) {
     const start = /^\[+(?![\w.]+\])/.exec(word)?.[0].length ?? 0;
     const file = fileOf(word.slice(start), text.slice(Math.max(0, index - 8), index + start));
@@ -60,7 +60,7 @@ function lineAfter(text: string, end: number): number | undefined {
 }
 
 /** The file that begins a text and that it is about: `app/errors.py: error: …`. */
-export function subjectOf(text: string): Place | undefined {
+export function subjectOf(text: string): CodePlace | undefined {
   const word =
     /^(?:\w{1,20} in |file: (?:file:\/\/)?|error: |\[error\] )?(?<word>[\w@~+./\\-]{2,400})(?:: | -|:\(|$)/.exec(text)
       ?.groups?.word;
@@ -96,6 +96,6 @@ function fileOf(word: string, before: string): string | undefined {
 const foreign =
   /(?:^|[\\/])(?:node_modules|site-packages|dist-packages|libsanitizer|\.cargo|\.rustup|rustc|vendor|gems|jspm_packages|bower_components|\.m2|\.gradle|Pods|deps|elixir|erlang)[\\/]|^(?:node:|internal[\\/][\w\\/]+\.js|<|\(?native|\/usr\/(?:lib|local\/(?:lib|go|rustup))|\/rustc\/|\/opt\/(?:python|hostedtoolcache)|\/nix\/store|\/snap\/|\.\.\/sysdeps|\.\.\/\.\.\/\.\.\/\.\.\/src)|^(?:testing|panic|proc|asm_\w+)\.(?:go|s)$|\/lib\/python\d|\/lib\/ruby\/|go\/pkg\/mod\/|\/go\/src\/(?:runtime|testing)|^[/\\]?(?:library|src)\/(?:core|std|alloc|libstd)\//;
 
-export function isForeign({ file }: Place): boolean {
+export function isForeign({ file }: CodePlace): boolean {
   return foreign.test(file);
 }

@@ -1,5 +1,5 @@
 import type { Line } from "./lines.ts";
-import { isForeign, type Place, placesIn } from "./places.ts";
+import { type CodePlace, isForeign, placesIn } from "./places.ts";
 
 /** One frame of a stack: a call with its place. */
 const frame =
@@ -25,7 +25,7 @@ export function isCausedBy({ bare }: Line): boolean {
 }
 
 /** The place of a frame in the user's own code. */
-export function ownPlace(line: Line): Place | undefined {
+export function ownPlace(line: Line): CodePlace | undefined {
   if (!frame.test(line.bare) || foreignCall.test(line.bare)) return undefined;
   return placesIn(line.bare).find((place) => !isForeign(place));
 }
