@@ -2,7 +2,7 @@ import { type Level, unframed } from "./frames.ts";
 
 /** One printed line in the forms that rules read. */
 export type Line = {
-  /** As it was printed, without control sequences. */
+  /** The printed text, without control sequences. */
   readonly text: string;
   /** Without what wraps it (times, names of containers, steps of a builder), and without indent. */
   readonly bare: string;
