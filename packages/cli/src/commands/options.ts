@@ -49,18 +49,21 @@ function parseSince(text: string): string {
   throw new InvalidArgumentError(`Expected ${timeForm}.`);
 }
 
+/** How the help says that an option takes a time. */
+export const timeForms = [": 10m (ago), yesterday, a date or a time", ": as for --since"] as const;
+
 /** A time, as RFC 3339 for the API. */
 export const sinceOption = (what: string) =>
-  new Option("--since <time>", `${what}: 10m (ago), yesterday, a date or a time`).argParser(parseSince);
+  new Option("--since <time>", `${what}${timeForms[0]}`).argParser(parseSince);
 
 export const untilOption = (what: string) =>
-  new Option("--until <time>", `${what}: as for --since`).argParser(parseSince);
+  new Option("--until <time>", `${what}${timeForms[1]}`).argParser(parseSince);
 
 /** For commands of admins, which need no gateway on this machine, but a token on another one. */
 export const elsewhereOption = () =>
   new Option(
     "--url <url>",
-    "address of the Tapedeck server (env: TAPEDECK_URL; default: that of `tapedeck login`, else this machine's); another machine's server requires an admin's token, from the login or TAPEDECK_TOKEN; --data means this machine's",
+    "address of the Tapedeck server (env: TAPEDECK_URL; default: that of `tapedeck login`, else this machine's); elsewhere it needs an admin's token; --data means this machine's",
   ).argParser(tapedeckAddress);
 
 export const jsonOption = () => new Option("--json", "print JSON, for programs");

@@ -1,5 +1,6 @@
 import type { Command, Option } from "commander";
 import { allCommands } from "../commands/all.ts";
+import { timeForms } from "../commands/options.ts";
 import { code, table } from "./table.ts";
 
 /** The commands by what a person wants to do. */
@@ -44,17 +45,16 @@ export async function commandsPage(): Promise<string> {
 }
 
 const intro = `Commands use the Tapedeck server on this machine, or the one that \`tapedeck login\`, \`TAPEDECK_URL\` or \`--url\` names
-([team.md](team.md#recording)). They are typed as here where Tapedeck is [installed](install.md); in the checkout put \`npx\` before them.
-[settings.md](settings.md#environment-only) has the variables that they read.`;
+([team.md](team.md#recording)). In the checkout put \`npx\` before them. [settings.md](settings.md#environment-only) has the variables that
+they read.`;
 
 const printed = `## What is printed
 
-Times (\`--since\`, \`--until\`, \`--at\`) are written \`10m\` (ago), \`yesterday\`, or exactly (\`2026-01-31T12:00:00Z\`).
+Times (\`--since\`, \`--until\`, \`--at\`) are written \`10m\` (ago), \`yesterday\`, a date, or exactly (\`2026-01-31T12:00:00Z\`).
 
-Commands print names, messages and output without what a terminal would obey: control characters, escape sequences and marks that change
-the direction of writing. \`--json\` has these characters escaped, so that nothing is lost: \`tapedeck logs --json | jq -rj .detail.text\`
-gives the bytes as they were recorded. A command whose reader has left (\`| head\`) ends silently. \`up\`, \`run\`, \`record\`, and all
-commands that change something continue their work.`;
+Commands print text without control characters, escape sequences and marks of direction. \`--json\` escapes them, so that nothing is lost:
+\`tapedeck logs --json | jq -rj .detail.text\` gives the recorded bytes. A command whose reader has left (\`| head\`) ends silently; \`up\`,
+\`run\`, \`record\` and all commands that change something continue.`;
 
 function found(commands: ReadonlyMap<string, Command>, name: string): Command {
   const command = commands.get(name);
@@ -92,6 +92,8 @@ function help(command: Command, common: ReadonlyMap<string, Option>): readonly s
   let text = "";
   const shared = command.options.filter((option) => common.has(keyOf(option)));
   for (const option of shared) option.hideHelp();
+  // "What is printed" has the forms of times.
+  for (const option of command.options) for (const form of timeForms) option.description = option.description.replace(form, "");
   command.description("").helpOption(false);
   command.configureOutput({
     writeOut: (more) => {
@@ -103,5 +105,5 @@ function help(command: Command, common: ReadonlyMap<string, Option>): readonly s
   command.outputHelp();
   const also = shared.map(({ long, short }) => code(long ?? short ?? "")).join(", ");
   const usage = text.trim().replace(/^Usage: (?:tapedeck )?/, "tapedeck ");
-  return [`\`\`\`\n${usage}\n\`\`\``, ...(also === "" ? [] : [`And [${also}](#flags-of-many-commands).`])];
+  return [`\`\`\`\n${usage}\n\`\`\``, ...(also === "" ? [] : [`And ${also}.`])];
 }

@@ -36,13 +36,13 @@ const listSchema = z.looseObject({
 export type NestedTable = { readonly title: string | undefined; readonly table: string };
 
 /**
- * The fields of an item of a list such as `sources`: a table for each of its shapes.
+ * The fields of an item of a list such as `sources`: a table of those that all its shapes have, and one for each shape.
  * @throws Error for a field without a description
  */
 export function nestedTables({ key, schema }: SettingDefinition): readonly NestedTable[] {
   if (schema === undefined) return [];
   const json = z.toJSONSchema(schema, { io: "input", unrepresentable: "any", reused: "inline", override: withDefault });
-  return listSchema.parse(json).items.map((shape) => {
+  const shapes = listSchema.parse(json).items.map((shape) => {
     const { upstream } = shape.properties;
     const rows = Object.entries(shape.properties).map(([name, property]) => {
       const { description, form, minimum, maximum } = property;
@@ -51,9 +51,20 @@ export function nestedTables({ key, schema }: SettingDefinition): readonly Neste
       const range = minimum === undefined || maximum === undefined ? "" : `, ${minimum} to ${maximum}`;
       return [code(name), nestedDefault(property, shape.required.includes(name)), `${form}${range}`, description];
     });
-    const title = typeof upstream?.const === "string" ? upstream.const : undefined;
-    return { title, table: table(["setting", "default", "values", "what it does"], rows) };
+    return { title: typeof upstream?.const === "string" ? `upstream: ${upstream.const}` : undefined, rows };
   });
+  const [first, ...others] = shapes;
+  if (first === undefined || others.length === 0) return shapes.map(tableOf);
+  const isIn = (rows: Rows, row: Rows[number]) => rows.some((other) => other.join() === row.join());
+  const common = first.rows.filter((row) => others.every(({ rows }) => isIn(rows, row)));
+  const own = shapes.map(({ title, rows }) => ({ title, rows: rows.filter((row) => !isIn(common, row)) }));
+  return [{ title: undefined, rows: common }, ...own].map(tableOf);
+}
+
+type Rows = readonly (readonly string[])[];
+
+function tableOf({ title, rows }: { readonly title: string | undefined; readonly rows: Rows }): NestedTable {
+  return { title, table: table(["setting", "default", "values", "what it does"], rows) };
 }
 
 /** zod omits the defaults of transformed schemas otherwise. */

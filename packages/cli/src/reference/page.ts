@@ -49,9 +49,7 @@ export async function settingsPage(): Promise<string> {
 }
 
 const howToSet = `Settings are flags of [\`tapedeck up\`](commands.md#up), environment variables, or keys of \`tapedeck.yaml\` in the current folder (or
-\`--config FILE\`). The environment takes precedence over the file. The name of a variable follows from its key: \`gateway.http.port\` is
-\`TAPEDECK_GATEWAY_HTTP_PORT\`, \`ingest.spill.memoryBytes\` is \`TAPEDECK_INGEST_SPILL_MEMORY_BYTES\`. Wrong or unknown
-settings stop the start, and one error lists all of them.`;
+\`--config FILE\`). The environment takes precedence over the file. Wrong or unknown settings stop the start, and one error lists all.`;
 
 const howToWrite = `A **duration** is a number with a unit: \`500ms\`, \`30s\`, \`10m\`, \`2h\`, \`30d\`. **Bytes** and counts are plain numbers. A **port**
 of 0 is any free port. A **list of texts** is a YAML list; in the environment its items are separated by commas. \`sources\`,
@@ -123,7 +121,7 @@ function nestedSection(setting: ReadSetting): readonly string[] {
   const shapes = nestedTables(setting);
   if (shapes.length === 0) return [];
   const titled = ({ title }: { readonly title: string | undefined }) =>
-    title === undefined ? [] : [`#### ${code(`upstream: ${title}`)}`];
+    title === undefined ? [] : [`#### ${code(title)}`];
   return [
     `### ${setting.key}`,
     "Keys of an item of this list:",

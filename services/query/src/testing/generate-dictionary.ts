@@ -3,8 +3,9 @@ import { readable } from "../db/access/relations.ts";
 import { comments, readComments } from "../db/comments/apply.ts";
 import { type Database, openDatabase } from "../db/database.ts";
 
-/** A column that at least this many relations describe alike is described once. */
+/** A column that at least this many relations describe alike is described once; so are this many columns of another relation. */
 const minRelations = 3;
+const commonColumns = "Common columns";
 
 /** The text of docs/sql-dictionary.md for a migrated database: every relation and column that SQL readers see. */
 export async function generateDictionary(url: string): Promise<string> {
@@ -13,22 +14,28 @@ export async function generateDictionary(url: string): Promise<string> {
   const found = Map.groupBy(await readComments(database), ({ relation }) => relation);
   const relations = Object.keys(comments).filter((relation) => relation in readable);
   const rowOf = ({ relation, column, comment }: Comment) =>
-    `| \`${column}\` | ${types.get(`${relation}.${column}`)} | ${cell(comment)} |`;
+    `| \`${column}\` ${types.get(`${relation}.${column}`)} | ${cell(comment)} |`;
   const columnsOf = (relation: string) => (found.get(relation) ?? []).slice(1);
-  const common = new Set(commonRows(relations.flatMap(columnsOf).map((column) => [column.column, rowOf(column)])));
+  const common = commonRows(relations.flatMap(columnsOf).map((column) => [column.column, rowOf(column)]));
+  /** Where each row is described. */
+  const described = new Map(common.map((row) => [row, commonColumns]));
   const sections = relations.map((relation) => {
     const [about] = found.get(relation) ?? [];
-    const isCommon = (column: Comment) => common.has(rowOf(column));
-    const own = columnsOf(relation).filter((column) => !isCommon(column));
-    const title = `## \`${relation}\` (${about?.isView ? "view" : "table"})`;
-    const names = columnsOf(relation)
-      .filter(isCommon)
-      .map(({ column }) => `\`${column}\``)
-      .join(", ");
+    const title = `${relation} (${about?.isView ? "view" : "table"})`;
+    const places = Map.groupBy(columnsOf(relation), (column) => described.get(rowOf(column)));
+    const isWorthALink = (place: string | undefined) =>
+      place === commonColumns || (place !== undefined && (places.get(place)?.length ?? 0) >= minRelations);
+    const own = columnsOf(relation).filter((column) => !isWorthALink(described.get(rowOf(column))));
+    const elsewhere = columnsOf(relation).filter((column) => !own.includes(column));
+    for (const column of own) described.set(rowOf(column), title);
+    const references = [...Map.groupBy(elsewhere, (column) => described.get(rowOf(column)) ?? "")].map(
+      ([place, columns]) =>
+        `[${place}](#${anchor(place)}): ${columns.map(({ column }) => `\`${column}\``).join(", ")}.`,
+    );
     return [
-      ...[title, "", about?.comment, ""],
+      ...[`## ${title}`, "", about?.comment, ""],
       ...(own.length === 0 ? [] : [...head, ...own.map(rowOf), ""]),
-      ...(names === "" ? [] : [`And [${names}](#columns-of-many-tables).`, ""]),
+      ...references.flatMap((reference) => [reference, ""]),
     ]
       .join("\n")
       .trimEnd();
@@ -36,10 +43,9 @@ export async function generateDictionary(url: string): Promise<string> {
   return [
     "# Dictionary of the tables and views",
     "",
-    "Generated from the comments in the database (`npm run generate:dictionary -w services/query`); `\\d+ tapedeck.loop_times` in psql",
-    "shows the same. What they are for, and examples: [sql.md](sql.md).",
+    "Generated from the comments in the database, which `\\d+ tapedeck.loop_times` in psql shows too. [sql.md](sql.md) has examples.",
     "",
-    ...["## Columns of many tables", "", ...head, ...common, ""],
+    ...[`## ${commonColumns}`, "", ...head, ...common, ""],
     sections.join("\n\n"),
     "",
   ].join("\n");
@@ -55,7 +61,12 @@ function commonRows(rows: readonly (readonly [column: string, row: string])[]): 
   });
 }
 
-const head = ["| column | type | meaning |", "|---|---|---|"];
+/** The anchor of a heading. */
+function anchor(title: string): string {
+  return title.toLowerCase().replaceAll(/[()]/g, "").replaceAll(" ", "-");
+}
+
+const head = ["| column | meaning |", "|---|---|"];
 
 type Comment = Awaited<ReturnType<typeof readComments>>[number];
 

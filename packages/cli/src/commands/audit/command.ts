@@ -6,8 +6,9 @@ export const auditCommand = () =>
   new Command("audit")
     .summary("show who did what")
     .description(`Lists who did what, oldest first: sign-ins by the identity provider, control calls, tokens, exports, erasures, \
-rebuilds and backups. A line has the time, the action, what the caller is (token, machine, person, address …), the workspace and the \
-caller's name. Reading is not recorded. If tokens are required, it needs an admin's token and lists that token's workspace.`)
+rebuilds and backups. Reading is not recorded. A line has the time, the action, the kind of caller, the \
+workspace and the caller's name. If tokens are required, it needs an admin's token and lists that token's \
+workspace.`)
     .addOption(sinceOption("only actions at or after this time"))
     .addOption(untilOption("only actions before this time"))
     .addOption(jsonOption())

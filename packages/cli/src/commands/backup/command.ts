@@ -5,11 +5,10 @@ import type { BackupOptions } from "./run.ts";
 export const backupCommand = () =>
   new Command("backup")
     .summary("back up the log to a folder while Tapedeck runs")
-    .description(`Copies the log, as of now, to a new folder while Tapedeck runs on this machine. With --url, or after \`tapedeck \
-login\`, it copies the log of another server, which needs a token created with --all-workspaces. With --data, and settings that \
-name a NATS (nats.url), it copies the log in that NATS, such as a shard's. The log is all that \
-you need to back up: the tables are rebuilt from it. Tokens are in it as hashes, which give no access. The files have \
-the format of \`nats stream backup\`.`)
+    .description(`Copies the log and the hashes of tokens, as of now, to a new folder while Tapedeck runs on this machine. The \
+tables are rebuilt from the log. With --url, or after \`tapedeck login\`, it copies that of another server, \
+which needs a token created with --all-workspaces. With --data, and settings with a nats.url, it copies the log \
+in that NATS, such as a shard's. The format is that of \`nats stream backup\`.`)
     .argument("<folder>", "a new or empty folder")
     .addOption(elsewhereOption())
     .addOption(dataOption())

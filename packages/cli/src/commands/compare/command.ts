@@ -5,9 +5,9 @@ import type { CompareOptions } from "./run.ts";
 export const compareCommand = () =>
   new Command("compare")
     .summary("show what differs between two loops, sessions or sources")
-    .description(`Shows what differs between two sides, starting with what may explain a failure: errors, versions, configuration, labels, \
-resources, ports, durations. A side is a loop as \`tapedeck loops\` lists it, a session, or a source (developer/project), which \
-stands for its newest finished loop. A session or a source may be followed by \`@\` and a time or a position.`)
+    .description(`Shows what differs between two sides, most likely explanations of a failure first. A side is a loop as \
+\`tapedeck loops\` lists it, a session, or a source (developer/project), which means its newest finished loop. \
+\`@\` and a time or position may follow a session or source.`)
     .argument("<left>", "a loop, a session or a source")
     .argument("<right>", "the side to compare it with")
     .addOption(jsonOption())

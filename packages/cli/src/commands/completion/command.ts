@@ -6,8 +6,8 @@ const shells: readonly Shell[] = ["bash", "zsh", "fish"];
 export const completionCommand = () =>
   new Command("completion")
     .summary("print the completion script of a shell")
-    .description(`Prints a script that lets a shell complete commands, flags and names of sources. The names come from the Tapedeck \
-server that commands use, if it answers within half a second.`)
+    .description(`Prints a script that lets a shell complete commands, flags and names of sources. The server that commands use \
+gives the names, if it answers within half a second.`)
     .addArgument(new Argument("<shell>", "the shell").choices(shells))
     .addHelpText(
       "after",

@@ -7,12 +7,6 @@ const listCommand = () =>
     .summary("list the contexts")
     .description(`Lists the Tapedeck servers that commands can use.`)
     .addOption(jsonOption())
-    .addHelpText(
-      "after",
-      `
-Example:
-  tapedeck context list`,
-    )
     .action(async (options: ContextsOptions) => (await import("./run.ts")).listContexts(options));
 
 const useCommand = () =>

@@ -5,9 +5,9 @@ import type { DoctorOptions } from "./run.ts";
 export const doctorCommand = () =>
   new Command("doctor")
     .summary("check this machine and the server, and suggest fixes")
-    .description(`Checks this machine (Node.js, data folder, disk, ports, names, programs, undelivered recordings), the Tapedeck server \
-that runs here, and the one that commands use (both its ports, version, token, clock). Changes nothing. Exits with \
-code 1 if a check fails.`)
+    .description(`Checks this machine (Node.js, data folder, disk, ports, names, programs, undelivered recordings), the server \
+that runs here, and the one that commands use (ports, version, token, clock). Changes nothing. Exits with code 1 \
+if a check fails.`)
     .addOption(dataOption())
     .addOption(jsonOption())
     .addOption(urlOption())

@@ -5,12 +5,11 @@ import type { EraseOptions } from "./options.ts";
 export const eraseCommand = () =>
   new Command("erase")
     .summary("permanently remove a session from the log and the tables")
-    .description(`Permanently removes a session from the log and the tables, for example because it contains a secret. A marker \
-(session.erased) remains. From the first answer on, none of it can be read. The server then removes it piece by piece, \
-without delaying recordings, and continues if this command is stopped or the server restarts: the same command shows the progress. \
-Earlier backups still contain the session, and restoring one brings it back. Works on the Tapedeck \
-server on this machine while it runs; with --url, or after \`tapedeck login\`, on another one with an \
-admin's token.`)
+    .description(`Permanently removes a session from the log and the tables, for example because it contains a secret. Only a \
+marker (session.erased) remains. Nothing of it can be read from the first answer on. The server then removes it \
+piece by piece, also if this command is stopped; the same command shows the progress. Earlier backups still \
+contain the session. Works on this machine; with --url, or after \`tapedeck login\`, elsewhere with an admin's \
+token.`)
     .requiredOption("--session <ulid>", "the session to erase (see `tapedeck sessions`)")
     .option("--yes", "skip the confirmation")
     .addOption(elsewhereOption())

@@ -5,9 +5,9 @@ import type { ExportOptions } from "./run.ts";
 export const exportCommand = () =>
   new Command("export")
     .summary("export sessions to a file")
-    .description(`Writes sessions of any upstream to one file, with everything that was recorded: one line of JSON for each event, \
-including the upstream's own bytes, and a checksum. \`tapedeck import\` records them elsewhere. Secrets stay masked as \
-in the recording. A session that still runs is exported up to now.`)
+    .description(`Writes sessions to one file with everything that was recorded: a line of JSON for each event, with the \
+upstream's own bytes, and a checksum. \`tapedeck import\` records them elsewhere. Secrets stay masked. A running \
+session is exported up to now.`)
     .argument("[session...]", "sessions of one source (see `tapedeck sessions`); default: the newest one")
     .addOption(urlOption())
     .addOption(sourceOption())

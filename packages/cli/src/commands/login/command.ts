@@ -5,9 +5,9 @@ import type { LoginOptions, LogoutOptions } from "./run.ts";
 export const loginCommand = () =>
   new Command("login")
     .summary("select a Tapedeck server for all commands, and save its token")
-    .description(`Saves the address of a Tapedeck server and a token for it in $XDG_CONFIG_HOME/tapedeck (default: ~/.config/tapedeck), \
-readable by you alone. All commands use that server from then on. The token is typed, piped in, or taken from \
-TAPEDECK_TOKEN, and is saved only if the server accepts it. TAPEDECK_URL and --url take precedence.`)
+    .description(`Saves the address of a Tapedeck server, and a token that it accepts, in $XDG_CONFIG_HOME/tapedeck (default: \
+~/.config/tapedeck), readable by you alone. All commands use that server from then on, unless TAPEDECK_URL or \
+--url names another. The token is typed, piped in, or taken from TAPEDECK_TOKEN.`)
     .argument("<url>", "https://host[:port]; the default port is 7052")
     .option("--ca <file>", "PEM file of the certificate authorities to trust (default: TAPEDECK_CA)")
     .option("--name <name>", "name of the context (default: the host)")
@@ -33,12 +33,6 @@ export const logoutCommand = () =>
     )
     .argument("[context]", "the context to remove (default: the current one; see `tapedeck context`)")
     .option("--all", "remove all contexts")
-    .addHelpText(
-      "after",
-      `
-Example:
-  tapedeck logout`,
-    )
     .action(async (name: string | undefined, options: LogoutOptions) =>
       (await import("./run.ts")).logout(name, options),
     );

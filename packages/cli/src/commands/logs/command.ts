@@ -5,8 +5,8 @@ import type { LogsOptions } from "./run.ts";
 export const logsCommand = () =>
   new Command("logs")
     .summary("show what was printed: application logs, build output, terminals")
-    .description(`Shows the text of a source: application logs and build output (Skaffold), the output of apps (rkt), the output of \
-commands (Vagrant). Shows the newest session by default. Colours and control characters are removed.`)
+    .description(`Shows the text of a source, by default of its newest session: application logs and build output (Skaffold), \
+output of apps (rkt), output of commands (Vagrant). Colours and control characters are removed.`)
     .addOption(sourceOption())
     .option("--session <ulid>", "show this session (default: the newest of the source)")
     .option("--artifact <name>", "only these builds and containers; repeatable", collectList)

@@ -5,8 +5,8 @@ import type { LoopsOptions } from "./run.ts";
 export const loopsCommand = () =>
   new Command("loops")
     .summary("list the finished dev loops, newest first")
-    .description(`Lists the finished dev loops, newest first: how each ended, how long the developer waited, and what failed first. \
-\`tapedeck why <loop>\` shows more about one.`)
+    .description(`Lists the finished dev loops, newest first: how each ended, the developer's wait, and what failed first. \
+\`tapedeck why <loop>\` shows more.`)
     .addOption(sourceOption())
     .option("--outcome <outcome>", "only succeeded, failed, canceled or unknown; repeatable", collectList)
     .addOption(sinceOption("only loops that began at or after this time"))

@@ -5,9 +5,8 @@ import type { NewEpochOptions } from "./run.ts";
 export const newEpochCommand = () =>
   new Command("new-epoch")
     .summary("continue a log that has lost its end")
-    .description(`Continues with what is left of a log whose end was lost, if there is no backup to restore. No position is used twice: \
-new events get positions of a new epoch, and positions of the lost end are refused (position_foreign). Stop Tapedeck \
-first.`)
+    .description(`Continues with what is left of a log whose end was lost, if there is no backup. New events get positions of a \
+new epoch, and positions of the lost end are refused (position_foreign). Stop Tapedeck first.`)
     .option("--yes", "confirm that the lost end stays lost")
     .addOption(dataOption())
     .addHelpText(

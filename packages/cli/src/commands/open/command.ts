@@ -6,8 +6,7 @@ export const openCommand = () =>
   new Command("open")
     .summary("open the page in a browser")
     .description(
-      `Opens the page of the Tapedeck server in a browser: the current activity, with the source's state beside it. \
-Also prints the address.`,
+      `Opens the page of the Tapedeck server in a browser, at the source if one is named. Also prints the address.`,
     )
     .addOption(sourceOption())
     .addOption(urlOption())

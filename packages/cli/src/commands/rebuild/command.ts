@@ -5,17 +5,10 @@ import type { RebuildOptions } from "./run.ts";
 export const rebuildCommand = () =>
   new Command("rebuild")
     .summary("rebuild the tables from the log")
-    .description(`Rebuilds all tables from the log beside the live ones, which keep answering until they are replaced. Works on the \
-Tapedeck server on this machine while it runs; with --url, or after \`tapedeck login\`, on another one with a token \
-created with --all-workspaces.`)
+    .description(`Rebuilds all tables from the log, while the old ones keep answering. Works on this machine; with --url, or after \
+\`tapedeck login\`, elsewhere with a token created with --all-workspaces.`)
     .addOption(elsewhereOption())
     .addOption(dataOption())
-    .addHelpText(
-      "after",
-      `
-Example:
-  tapedeck rebuild`,
-    )
     .action(async (options: RebuildOptions, command: Command) =>
       (await import("./run.ts")).rebuildTables(withPlace(options, command)),
     );

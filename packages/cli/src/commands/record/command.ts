@@ -6,9 +6,9 @@ import type { RecordOptions } from "./options.ts";
 export const recordCommand = () =>
   new Command("record")
     .summary("record an upstream that is already running")
-    .description(`Records a Skaffold, Vagrant server or rkt host that is already running, until Ctrl-C. It waits for the upstream, and \
-continues after every interruption of the upstream or of Tapedeck. What can't be delivered to Tapedeck is kept on disk \
-for the next \`tapedeck record\` of the same source, or for \`tapedeck record --waiting\`.`)
+    .description(`Records a running Skaffold, Vagrant server or rkt host until Ctrl-C. Waits for the upstream, and continues after \
+interruptions. What can't be delivered is kept on disk for the next \`tapedeck record\` of the same source, or \
+for \`tapedeck record --waiting\`.`)
     .addOption(new Option("--upstream <name>", "kind of upstream").choices(upstreamNames))
     .option(
       "--address <host:port>",

@@ -6,9 +6,9 @@ import type { ReplayOptions } from "./run.ts";
 export const replayCommand = () =>
   new Command("replay")
     .summary("serve a recorded Skaffold session as if it ran here")
-    .description(`Serves a recorded Skaffold session on this machine as Skaffold did, on Skaffold's own ports: to test an IDE plugin, or \
-to inspect a bug report with your own tools. The session comes from a Tapedeck server, or from a file that \`tapedeck \
-export\` wrote. Nothing is recorded, and calls that would build or deploy are refused.`)
+    .description(`Serves a recorded Skaffold session as Skaffold did, on Skaffold's own ports: to test an IDE plugin, or to \
+inspect a bug report. The session comes from a Tapedeck server, or from a file that \`tapedeck export\` wrote. \
+Nothing is recorded, and calls that would build or deploy are refused.`)
     .argument(
       "[session]",
       "id of the session (see `tapedeck sessions`) or a file; default: the newest session of the source",

@@ -5,11 +5,10 @@ import type { RestoreOptions } from "./run.ts";
 export const restoreCommand = () =>
   new Command("restore")
     .summary("restore the log from a backup")
-    .description(`Restores the log from a folder that \`tapedeck backup\` or \`nats stream backup\` wrote, while Tapedeck is stopped: on \
-this machine, or on your own NATS that the settings name (nats.url). Positions that clients hold stay valid up to the \
-end of the backup; later ones are refused (position_foreign), because other events will take their place. Tokens are \
-restored too, except those known to be revoked. Sessions that were erased after the backup come back: erase them \
-again.`)
+    .description(`Restores the log from a folder that \`tapedeck backup\` or \`nats stream backup\` wrote, while Tapedeck is \
+stopped: on this machine, or in the NATS of the settings (nats.url). Positions stay valid up to the end of the \
+backup; later ones are refused (position_foreign). Tokens are restored too, except those known to be revoked. \
+Sessions that were erased after the backup come back: erase them again.`)
     .argument("<folder>", "folder of the backup")
     .addOption(dataOption())
     .option("--replace", "replace the existing log, which is kept as a backup")

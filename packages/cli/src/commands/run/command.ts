@@ -6,10 +6,9 @@ import { finds, recordableUpstreams } from "./recordable.ts";
 export const runCommand = () =>
   new Command("run")
     .summary("run a command and record the Skaffold or Vagrant in it")
-    .description(`Runs a command and records the Skaffold or Vagrant in it, for as long as it runs. The command keeps the terminal, its \
-signals and its exit code. What can't be delivered to Tapedeck is kept on disk until Tapedeck runs again (\`tapedeck \
-up\`; the demo accepts no recordings), or for the next \`tapedeck run\` to the same address. With TAPEDECK_OFF=1 the \
-command runs without being recorded.`)
+    .description(`Runs a command and records the Skaffold or Vagrant in it. The command keeps the terminal, its signals and its \
+exit code. What can't be delivered is kept on disk until Tapedeck runs again (\`tapedeck up\`; the demo accepts \
+no recordings), or for the next \`tapedeck run\` to the same address. With TAPEDECK_OFF=1 nothing is recorded.`)
     .argument("<command...>", "the command to run")
     .passThroughOptions()
     .addOption(urlOptionUnchecked())

@@ -13,9 +13,8 @@ import type { SessionsOptions } from "./run.ts";
 export const sessionsCommand = () =>
   new Command("sessions")
     .summary("list the recorded sessions, newest first")
-    .description(`Lists the recorded sessions, newest first, in the order in which Tapedeck recorded them: a new import is at the top. \
-A session is one lifetime of a Skaffold process or a Vagrant server, or one \
-data directory of rkt.`)
+    .description(`Lists the recorded sessions, the last recorded first: a new import is at the top. A session is one lifetime of a \
+Skaffold process or a Vagrant server, or one data directory of rkt.`)
     .addOption(sourceOption())
     .option("--label <name=value>", "only sessions with this label; repeatable", collectLabel)
     .addOption(sinceOption("only sessions that began at or after this time"))

@@ -5,7 +5,7 @@ import type { ListShardsOptions, MoveOptions } from "./run.ts";
 const listCommand = () =>
   new Command("list")
     .summary("list the shards and their workspaces")
-    .description(`Lists the shards of a Tapedeck server that has several, and the workspaces of each. Needs a token created with \
+    .description(`Lists the shards of a server that has several, and their workspaces. Needs a token created with \
 --all-workspaces.`)
     .addOption(jsonOption())
     .addOption(urlOption())
@@ -14,9 +14,8 @@ const listCommand = () =>
 const moveCommand = () =>
   new Command("move")
     .summary("move a workspace to another shard")
-    .description(`Moves a workspace to another shard while it is written to: copies its messages, pauses its writers while it copies \
-the last of them, switches, and removes the workspace from the old shard. Run it again to continue an interrupted move. Needs a \
-token created with --all-workspaces.`)
+    .description(`Moves a workspace to another shard while it is written to. Recording pauses while the last messages are copied. \
+Run it again to continue an interrupted move. Needs a token created with --all-workspaces.`)
     .argument("<workspace>", "the workspace")
     .requiredOption("--to <shard>", "the name of the shard: see `tapedeck shard list`")
     .addOption(urlOption())

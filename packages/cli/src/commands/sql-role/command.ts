@@ -5,9 +5,9 @@ import type { CreateSqlRoleOptions, SqlRoleOptions } from "./run.ts";
 const createCommand = () =>
   new Command("create")
     .summary("create a login that reads one workspace, and show its password once")
-    .description(`Creates a login for SQL that sees the rows of one workspace, in every table and view, and prints its address with the \
-password to stdout. The password can't be shown again. The login's name does not reveal the workspace, because every \
-login can see the names of all logins.`)
+    .description(`Creates a login for SQL that sees the rows of one workspace, and prints its address with the password to stdout. \
+The password can't be shown again. The login's name does not reveal the workspace, because every login can see \
+the names of all.`)
     .requiredOption("--workspace <name>", "the workspace that it reads")
     .option("--may-guess-names", "also where Postgres would let it guess names of other workspaces (docs/team.md#sql)")
     .option("-q, --quiet", "print only the address")
@@ -27,12 +27,6 @@ const listCommand = () =>
     .description(`Lists the logins for SQL and the workspace that each one reads. Passwords can't be shown.`)
     .addOption(dataOption())
     .addOption(jsonOption())
-    .addHelpText(
-      "after",
-      `
-Example:
-  tapedeck sql-role list`,
-    )
     .action(async (options: SqlRoleOptions) => (await import("./run.ts")).listSqlRoles(options));
 
 const dropCommand = () =>
@@ -54,8 +48,7 @@ export const sqlRoleCommand = () =>
   new Command("sql-role")
     .summary("create, list and drop logins for SQL that see one workspace")
     .description(`Creates, lists and drops logins for SQL that see one workspace each. (The analyst, whose address \`tapedeck up\` \
-prints, sees all of them.) Works on the Postgres of the Tapedeck server on this machine, or on the one that the \
-settings name (postgres.url).`)
+prints, sees all.) Works on the Postgres of this machine, or of the settings (postgres.url).`)
     .addCommand(createCommand())
     .addCommand(listCommand())
     .addCommand(dropCommand());

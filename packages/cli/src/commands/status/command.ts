@@ -11,10 +11,4 @@ export const statusCommand = () =>
     .addOption(jsonOption())
     .addOption(urlOption())
     .addOption(dataOption())
-    .addHelpText(
-      "after",
-      `
-Example:
-  tapedeck status`,
-    )
     .action(async (options: StatusOptions) => (await import("./run.ts")).status(options));

@@ -56,12 +56,6 @@ const listCommand = () =>
     .description(`Lists tokens with their names, roles and expiry dates. The tokens themselves can't be shown.`)
     .option("--workspace <name>", "only tokens of this workspace")
     .addOption(jsonOption())
-    .addHelpText(
-      "after",
-      `
-Example:
-  tapedeck token list`,
-    )
     .action(async (options: ListTokensOptions, command: Command) =>
       (await import("./run.ts")).listTokens(withPlace(options, command)),
     );
@@ -85,9 +79,9 @@ Example:
 const renewCommand = () =>
   new Command("renew")
     .summary("renew your own token")
-    .description(`Renews the token that your commands use, if it was created with --renewable, in the second half of its life. The new one \
-has the same rights, id and length of life; the old one is valid for another hour. A login gets the new token; for a token of \
-TAPEDECK_TOKEN it is printed to stdout.`)
+    .description(`Renews the token that your commands use, if it was created with --renewable, in the second half of its life. The \
+new one has the same rights, id and length of life; the old one is valid for another hour. A login stores the \
+new token; one from TAPEDECK_TOKEN is printed to stdout.`)
     .addOption(urlOption())
     .addOption(jsonOption())
     .addHelpText(
@@ -101,9 +95,9 @@ Example:
 export const tokenCommand = () =>
   new Command("token")
     .summary("create, list, revoke and renew tokens")
-    .description(`Creates, lists, revokes and renews tokens, which give people and programs access if \`auth: tokens\` is set. Works on the \
-Tapedeck server on this machine; with --url, or after \`tapedeck login\`, on another one with an admin's token, for that \
-token's workspace. --data means this machine also after a login.`)
+    .description(`Creates, lists, revokes and renews tokens, which give access if \`auth: tokens\` is set. Works on this machine; \
+with --url, or after \`tapedeck login\`, elsewhere with an admin's token, for that token's workspace. --data \
+means this machine also after a login.`)
     .addCommand(createCommand())
     .addCommand(listCommand())
     .addCommand(revokeCommand())

@@ -5,8 +5,8 @@ import type { UpOptions } from "./options.ts";
 export const upCommand = () =>
   new Command("up")
     .summary("start Tapedeck on this machine")
-    .description(`Starts Tapedeck on this machine, with its own NATS and Postgres, until Ctrl-C. With nothing configured it plays an \
-endless demo: four developers who run skaffold dev, one who runs vagrant up, and a rkt host.`)
+    .description(`Starts Tapedeck on this machine, with its own NATS and Postgres, until Ctrl-C. Without configured sources it \
+plays a demo: four developers with skaffold dev, one with vagrant up, and a rkt host.`)
     .option("--skaffold <host:port>", "record the Skaffold with this --rpc-port", hostPort)
     .option(
       "--vagrant <host:port>",

@@ -6,9 +6,9 @@ import type { WaitOptions } from "./run.ts";
 export const waitCommand = () =>
   new Command("wait")
     .summary("wait for an event, in scripts")
-    .description(`Waits for the next event of these kinds after the call, prints it, and exits. No event after the call is missed, even \
-if the connection breaks. Exits with code 0 if it came, 1 if one of --or-fail came first (or something is wrong), 124 \
-on a timeout, 130 or 143 if it was stopped.`)
+    .description(`Waits for the next event of these kinds, prints it, and exits. No event after the call is missed, even if the \
+connection breaks. Exit codes: 0 it came, 1 one of --or-fail came first (or an error), 124 timeout, 130 or 143 \
+stopped.`)
     .requiredOption("--for <kind>", "kinds such as loop.succeeded, build.*, *.failed; repeatable", collectList)
     .option("--or-fail <kind>", "exit with code 1 if one of these comes first", collectList)
     .option("-s, --source <source>", "only of these sources (developer/project); repeatable", collectList)

@@ -5,8 +5,9 @@ import type { WatchOptions } from "./run.ts";
 export const watchCommand = () =>
   new Command("watch")
     .summary("show what every source does now, failures first")
-    .description(`Shows what every source does now, failures first: the running step, the error, how long it has been so, and the last \
-loops (✓ good, ✕ failed). Press q or Ctrl-C to exit. In a pipe it prints a line whenever a source starts, fails or recovers.`)
+    .description(`Shows what every source does now, failures first: the running step, the error, since when, and the last loops (✓ \
+good, ✕ failed). Press q or Ctrl-C to exit. In a pipe it prints a line whenever a source starts, fails or \
+recovers.`)
     .option("-s, --source <source>", "only these sources (developer/project); repeatable", collectList)
     .option("--developer <name>", "only these developers", collectList)
     .option("--project <name>", "only these projects", collectList)

@@ -5,9 +5,8 @@ import type { WhyOptions } from "./run.ts";
 export const whyCommand = () =>
   new Command("why")
     .summary("show why a loop failed, and what differs from the last good one")
-    .description(`Shows what failed first in the newest failed loop of a source, and what differs from the last good loop before it, \
-most likely explanations first. <loop> is a loop as \`tapedeck loops\` lists it, or a session. Commands of Vagrant are compared with the \
-last good run of the same command.`)
+    .description(`Shows what failed first in the newest failed loop of a source, and what differs from the last good loop before \
+it, most likely explanations first. Commands of Vagrant are compared with the last good run of the same command.`)
     .argument("[loop]", "this loop, or the newest failed one of this session")
     .addOption(sourceOption())
     .addOption(jsonOption())

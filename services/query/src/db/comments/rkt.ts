@@ -6,35 +6,34 @@ const ofHistory = { ...ofSession, ...shared("gone", "gone_at", "first_position",
 /** Pods and images of rkt's hosts. */
 export const rktComments: Readonly<Record<string, RelationComment>> = {
   pod_runs: {
-    about:
-      "One row for each run of a pod on a rkt host. A pod that ran before its host was recorded has none until it ends: rkt_pods has it.",
+    about: "One row for each run of a pod. A pod that ran before its host was recorded has one only after its end.",
     columns: {
       ...shared("source", "workspace", "developer", "project", "session", "started_at", "ended_at", "duration_ms"),
       ...shared("outcome", "error", "start_position", "start_position_text", "gone"),
       pod: "Id (UUID) of the pod.",
-      name: "Name that a kubelet gave the pod, else its id.",
-      state: "State of the pod, as last recorded, without rkt's prefix.",
-      apps: "Number of apps that the pod has, or had.",
-      failed_apps: "Number of its apps that ended with an exit code above 0.",
+      name: "Name from a kubelet, else its id.",
+      state: "State as last recorded, without rkt's prefix.",
+      apps: "Number of its apps.",
+      failed_apps: "Number of its apps with an exit code above 0.",
     },
   },
   rkt_pods: {
-    about: "One row for each pod of a rkt host, including those that are gone.",
+    about: "One row for each pod, including those that are gone.",
     columns: {
       ...ofHistory,
       pod: "Id (UUID) of the pod.",
-      name: "Name that a kubelet gave the pod, else its id.",
+      name: "Name from a kubelet, else its id.",
       state: "State without rkt's prefix. UNDEFINED: rkt is deleting the pod.",
       pid: "Process id on the host; null: not known.",
       cgroup: "Its control group; empty: not known.",
       created_at: "When it was created; null: not known.",
-      started_at: "When it was started; null: it was not.",
-      gc_marked_at: "When it was marked for garbage collection; null: it was not.",
+      started_at: "When it was started; null: not.",
+      gc_marked_at: "When it was marked for garbage collection; null: not.",
       apps: "Number of its apps.",
     },
   },
   rkt_apps: {
-    about: "One row for each app of a pod, including those of pods that are gone.",
+    about: "One row for each app of a pod, including those that are gone.",
     columns: {
       ...ofHistory,
       pod: "Id of its pod. Refers to rkt_pods.pod.",
@@ -47,7 +46,7 @@ export const rktComments: Readonly<Record<string, RelationComment>> = {
     },
   },
   rkt_images: {
-    about: "One row for each image of a rkt host, including those that are gone.",
+    about: "One row for each image, including those that are gone.",
     columns: {
       ...ofHistory,
       image: "Id of the image.",
@@ -59,7 +58,7 @@ export const rktComments: Readonly<Record<string, RelationComment>> = {
     },
   },
   rkt_networks: {
-    about: "One row for each network of a pod on a rkt host.",
+    about: "One row for each network of a pod.",
     columns: {
       ...ofSession,
       pod: "Id of the pod. Refers to rkt_pods.pod.",

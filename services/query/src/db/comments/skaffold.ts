@@ -9,7 +9,7 @@ export const skaffoldComments: Readonly<Record<string, RelationComment>> = {
     columns: {
       ...ofSession,
       artifact: "Name of the artifact (image).",
-      status: "Status of its build, as Skaffold names it.",
+      status: "Status of its build in Skaffold's words.",
     },
   },
   skaffold_phases: {
@@ -17,17 +17,17 @@ export const skaffoldComments: Readonly<Record<string, RelationComment>> = {
     columns: {
       ...ofSession,
       phase: "Name of the phase in Skaffold's state.",
-      status: "Its status, as Skaffold names it.",
+      status: "Its status in Skaffold's words.",
       status_code: "Skaffold's status code; empty: none.",
-      auto_trigger: "Whether a change triggers the phase without being asked; null where Skaffold does not say.",
+      auto_trigger: "Whether a change triggers the phase by itself; null: Skaffold does not say.",
     },
   },
   skaffold_resources: {
-    about: "One row for each Kubernetes resource that the status check of a session examines.",
+    about: "One row for each Kubernetes resource in a session's status check.",
     columns: {
       ...ofSession,
       resource: "Name of the resource, with its kind.",
-      status: "Its status, as Skaffold names it.",
+      status: "Its status in Skaffold's words.",
     },
   },
   skaffold_ports: {

@@ -10,9 +10,9 @@ const command = {
   command: "The command: up, halt, box add …",
   job: "Id of the server's job that ran it. Refers to vagrant_jobs.job.",
   args: "Arguments that the user gave, as JSON; null: not recorded.",
-  started_at: "When the command began; when it ended where its start was not recorded.",
-  exit_code: "Exit code of the command; null while it runs, and where a failed one reported 0.",
-  vagrant_version: "Version of Vagrant's server, as it reports it.",
+  started_at: "When it began; when it ended where its start was not recorded.",
+  exit_code: "Its exit code; null while it runs, and where a failed one reported 0.",
+  vagrant_version: "Version that Vagrant's server reports.",
 };
 
 /** Vagrant's servers. */
@@ -21,15 +21,15 @@ export const vagrantComments: Readonly<Record<string, RelationComment>> = {
     about: "One row for each command that a Vagrant server ran.",
     columns: {
       ...command,
-      scope: "What the command was for: basis, project or target; empty or null: not known.",
+      scope: "Target of the command: basis, project or target; empty or null: not known.",
       scope_name: "Name of that basis, project or target.",
     },
   },
   vagrant_command_times: {
-    about: "One row for each command that a Vagrant server ran, with the machine and box that it was for.",
+    about: "One row for each command that a Vagrant server ran, with its machine and box.",
     columns: {
       ...command,
-      machine: "Name of the machine; null for a command that was for all of a project or basis.",
+      machine: "Name of the machine; null: all of a project or basis.",
       provider: "Provider of the machine, as last recorded; null: not known.",
       box: "Name of the machine's box, as last recorded; null: not known.",
       box_version: "Version of the machine's box, as last recorded; null: not known.",
@@ -48,25 +48,25 @@ export const vagrantComments: Readonly<Record<string, RelationComment>> = {
       scope_id: "Id of that basis, project or target.",
       scope_name: "Name of that basis, project or target.",
       runner: "Id of the runner that the job is for; empty: any.",
-      state: "State that the server last reported. SUCCESS also for a failed command: see outcome.",
-      stale: "Whether a command that crashed or runs elsewhere left it behind.",
+      state: "State that the server last reported; SUCCESS also for a failed command (see outcome).",
+      stale: "Whether it is left over from a command that crashed or runs elsewhere.",
       queued_at: "When it was queued, by the server's clock; null: not known.",
       assigned_at: "When a runner got it; null: none did.",
       started_at: "When a runner began it; null: none did.",
-      cancel_requested_at: "When its cancellation was requested; null: it was not.",
-      completed_at: "When it was completed; null while it runs, and when it was canceled before it began.",
+      cancel_requested_at: "When its cancellation was requested; null: never.",
+      completed_at: "When it was completed; null while it runs, or canceled before it began.",
       expires_at: "When the server drops it from its queue; null: never.",
       exit_code: "Exit code of a command; null for others, and for a failed one that reported 0.",
     },
   },
   vagrant_targets: {
-    about: "One row for each target (machine) of a Vagrant server, including those that are gone.",
+    about: "One row for each target (machine), including those that are gone.",
     columns: {
       ...ofResource,
       name: "Name of the machine in the Vagrantfile.",
       project_id: "Id of its project.",
       project_name: "Name of its project.",
-      state: "State as the server names it. DESTROYED also for a machine that is powered off.",
+      state: "State in the server's words; DESTROYED also for a machine that is powered off.",
       provider: "Its provider; empty: not known.",
       uuid: "Its UUID in the server.",
       machine_id: "Id that the provider gives the machine; empty: none.",
@@ -76,7 +76,7 @@ export const vagrantComments: Readonly<Record<string, RelationComment>> = {
     },
   },
   vagrant_projects: {
-    about: "One row for each project of a Vagrant server, including those that are gone.",
+    about: "One row for each project, including those that are gone.",
     columns: {
       ...ofResource,
       name: "Name of the project.",
@@ -87,7 +87,7 @@ export const vagrantComments: Readonly<Record<string, RelationComment>> = {
     },
   },
   vagrant_bases: {
-    about: "One row for each basis of a Vagrant server, including those that are gone.",
+    about: "One row for each basis, including those that are gone.",
     columns: {
       ...ofResource,
       name: "Name of the basis.",
@@ -96,7 +96,7 @@ export const vagrantComments: Readonly<Record<string, RelationComment>> = {
     },
   },
   vagrant_boxes: {
-    about: "One row for each box of a Vagrant server, including those that are gone.",
+    about: "One row for each box, including those that are gone.",
     columns: {
       ...ofResource,
       name: "Name of the box.",
@@ -107,7 +107,7 @@ export const vagrantComments: Readonly<Record<string, RelationComment>> = {
     },
   },
   vagrant_runners: {
-    about: "One row for each runner of a Vagrant server.",
+    about: "One row for each runner.",
     columns: {
       ...ofResource,
       gone: `${common.gone} Vagrant does not report that a runner went.`,
