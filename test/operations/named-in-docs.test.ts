@@ -55,7 +55,7 @@ it("every alert that is named is there", async () => {
 
 /** settings.md is what the code says: packages/cli/src/reference/settings-page.test.ts compares them. */
 function settingKeys(): readonly string[] {
-  return [...settings.matchAll(/^\| `([a-z][\w.]*)` \| `TAPEDECK_/gm)].map(([, key = ""]) => key);
+  return [...settings.matchAll(/^\* `([a-z][\w.]*)` `TAPEDECK_/gm)].map(([, key = ""]) => key);
 }
 
 /** The paths of all values, and of all maps around them. */

@@ -117,7 +117,7 @@ export function gatewaySettings(read: SettingsReader): GatewayConfig {
     servicesCa: servicesAuthorities(read),
     origins: read.list("gateway.origins", [], {
       description:
-        "Origins that are allowed in the `Origin` header, in addition to loopback. Pages of these origins may read the answers; with `auth: none` they only read. An origin may be a pattern: `http://localhost:*` (any port), `vscode-webview://*`.",
+        "Origins of web pages that may make requests, beside loopback; with `auth: none` they only read. Patterns: `http://localhost:*` (any port), `vscode-webview://*`.",
     }),
     endpoints: read.custom<readonly Endpoint[], readonly Endpoint[]>("endpoints", endpoints, [], {
       description: "Extra listeners, each bound to one source, for clients that cannot name a source.",
@@ -171,7 +171,7 @@ function auditBounds(read: SettingsReader): AuditBounds {
 function tlsFiles(read: SettingsReader): TlsFiles | undefined {
   const cert = read.string("tls.cert", undefined, {
     description:
-      "PEM file of the certificate. With it the gateway's listeners speak TLS, `endpoints` too, unless they are `open`. It needs `tls.key`.",
+      "PEM file of the certificate. With it the gateway's listeners speak TLS, except for `open` endpoints. It needs `tls.key`.",
   });
   const key = read.string("tls.key", undefined, { description: "PEM file of the certificate's private key." });
   return bothOrNone(read, "tls", cert, key);

@@ -141,7 +141,7 @@ const rktSource = z.strictObject(
     interval: duration(
       10,
       1_000,
-      "Time between two polls of the host. Polls are more frequent while something changes, and less frequent if lists are long: see `load`.",
+      "Time between two polls. Shorter while something changes, longer if lists are long: see `load`.",
     ),
     timeout: callTimeout,
     load: z.coerce
@@ -151,13 +151,13 @@ const rktSource = z.strictObject(
       .default(2)
       .meta({
         description:
-          "The most that polls of pods and images together may take, in percent of one of the host's processors.",
+          "What polls may take at most, in percent of one of the host's processors.",
         form: "percent",
       }),
     extinction_hold: duration(
       0,
       600_000,
-      "If everything is gone after a lost connection, the data directory may not be mounted. This is how long to wait before recording the removal.",
+      "How long to wait before recording that everything is gone: the data directory may not be mounted.",
     ),
   },
   strict,
@@ -263,12 +263,12 @@ export function ingestSettings(read: SettingsReader): IngestConfig {
     lostAfterMs: read.duration("ingest.lostAfter", 600_000, {
       min: 10,
       description:
-        "How long a tap may be away before its session is given up (`session.lost`). Its source is `lost` after 15 s, or after half of this if that is less.",
+        "How long a tap may be away before its session is given up (`session.lost`). Its source is `lost` after 15 s, or half of this.",
     }),
     newSources: {
       perTokenHour: read.integer("ingest.sources.perTokenHour", 100, {
         min: 1,
-        description: "The most new sources that one token may make within an hour, counted by each ingest.",
+        description: "New sources of a token in an hour, at each ingest.",
       }),
       perWorkspace: read.integer("ingest.sources.perWorkspace", 10_000, {
         min: 1,
@@ -282,7 +282,7 @@ export function ingestSettings(read: SettingsReader): IngestConfig {
       everyMs: read.duration("ingest.check.every", 24 * 3_600_000, {
         min: 10,
         description:
-          "How often ingest reads the whole log to find damage. The first time is when ingest starts. See [reliability](reliability.md).",
+          "How often, beside its start, ingest reads the whole log to find damage ([reliability](reliability.md)).",
       }),
       rate: read.integer("ingest.check.rate", 2_000, {
         min: 1,
@@ -292,7 +292,7 @@ export function ingestSettings(read: SettingsReader): IngestConfig {
     spill: {
       dir: read.string("ingest.spill.dir", ".tapedeck/spill", {
         description:
-          "Folder of the items that wait on disk while the log is unavailable. `tapedeck up` puts it in its data folder.",
+          "Folder of items that wait on disk while the log is unavailable; of `tapedeck up` in its data folder.",
       }),
       memoryBytes: read.integer("ingest.spill.memoryBytes", 64 * MiB, {
         unit: "bytes",
@@ -335,7 +335,7 @@ function textTtl(read: SettingsReader): number | undefined {
   const ms = read.duration("retention.text", undefined, {
     defaultText: "none: for ever",
     description:
-      "How long log text stays in the log after it is recorded, such as `30d`; 1s or more. Everything else stays for ever, and so do rows of `query.textRows`.",
+      "How long text stays in the log, such as `30d`; 1s or more. Everything else stays for ever, and so do rows of `query.textRows`.",
   });
   if (ms !== undefined && ms < 1_000)
     read.addError("retention.text: expected 1s or more; without it text stays for ever");

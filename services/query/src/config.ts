@@ -56,12 +56,12 @@ export function querySettings(read: SettingsReader): QueryConfig {
     nats: natsSettings(read),
     databaseUrl: read.string("postgres.url", "postgres://postgres@127.0.0.1:7043/tapedeck", {
       description:
-        "A Postgres of yours. Its user owns the database and creates schemas in it. It may name several servers, with commas between, of which query uses the one that takes writes: `postgres://user@a:5432,b:5432/tapedeck` ([cluster](cluster.md)). Without it `tapedeck up` starts the bundled Postgres.",
+        "A Postgres of yours, whose user owns the database. Of several servers (`postgres://user@a:5432,b:5432/tapedeck`, [cluster](cluster.md)) query uses the one that takes writes. Without it `tapedeck up` starts the bundled Postgres.",
     }),
     analystPassword: read.string("postgres.analystPassword", undefined, {
       defaultText: "none; created by `tapedeck up` for the bundled Postgres",
       description:
-        "With it `tapedeck_analyst` may log in to your Postgres. Without it `tapedeck_analyst` is a role that you grant to others.",
+        "With it `tapedeck_analyst` may log in to your Postgres; without, it is a role that you grant to others.",
     }),
     readers: readerLimits(read),
     servicesKey: servicesKeySetting(read),

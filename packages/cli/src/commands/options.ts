@@ -49,15 +49,11 @@ function parseSince(text: string): string {
   throw new InvalidArgumentError(`Expected ${timeForm}.`);
 }
 
-/** How the help says that an option takes a time. */
-export const timeForms = [": 10m (ago), yesterday, a date or a time", ": as for --since"] as const;
-
 /** A time, as RFC 3339 for the API. */
-export const sinceOption = (what: string) =>
-  new Option("--since <time>", `${what}${timeForms[0]}`).argParser(parseSince);
+export const sinceOption = () =>
+  new Option("--since <time>", "from this time on: 10m (ago), yesterday, a date or a time").argParser(parseSince);
 
-export const untilOption = (what: string) =>
-  new Option("--until <time>", `${what}${timeForms[1]}`).argParser(parseSince);
+export const untilOption = () => new Option("--until <time>", "before this time: as for --since").argParser(parseSince);
 
 /** For commands of admins, which need no gateway on this machine, but a token on another one. */
 export const elsewhereOption = () =>

@@ -1,6 +1,5 @@
 import type { Command, Option } from "commander";
 import { allCommands } from "../commands/all.ts";
-import { timeForms } from "../commands/options.ts";
 import { code, table } from "./table.ts";
 
 /** The commands by what a person wants to do. */
@@ -16,7 +15,7 @@ const groups: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** A flag that at least this many commands describe alike is described once. */
-const minCommands = 4;
+const minCommands = 3;
 
 /** docs/commands.md: the `--help` of every command. */
 export async function commandsPage(): Promise<string> {
@@ -92,8 +91,6 @@ function help(command: Command, common: ReadonlyMap<string, Option>): readonly s
   let text = "";
   const shared = command.options.filter((option) => common.has(keyOf(option)));
   for (const option of shared) option.hideHelp();
-  // "What is printed" has the forms of times.
-  for (const option of command.options) for (const form of timeForms) option.description = option.description.replace(form, "");
   command.description("").helpOption(false);
   command.configureOutput({
     writeOut: (more) => {

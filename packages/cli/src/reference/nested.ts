@@ -1,6 +1,6 @@
 import type { SettingDefinition } from "@tapedeck/shared/service/setting-definition";
 import { z } from "zod";
-import { code, table } from "./table.ts";
+import { code } from "./table.ts";
 import { durationText } from "./values.ts";
 
 /** The `meta` of a schema, beside JSON Schema's keywords. */
@@ -33,13 +33,13 @@ const listSchema = z.looseObject({
   ]),
 });
 
-export type NestedTable = { readonly title: string | undefined; readonly table: string };
+export type NestedList = { readonly title: string | undefined; readonly list: string };
 
 /**
- * The fields of an item of a list such as `sources`: a table of those that all its shapes have, and one for each shape.
+ * The fields of an item of a list such as `sources`: a list of those that all its shapes have, and one for each shape.
  * @throws Error for a field without a description
  */
-export function nestedTables({ key, schema }: SettingDefinition): readonly NestedTable[] {
+export function nestedLists({ key, schema }: SettingDefinition): readonly NestedList[] {
   if (schema === undefined) return [];
   const json = z.toJSONSchema(schema, { io: "input", unrepresentable: "any", reused: "inline", override: withDefault });
   const shapes = listSchema.parse(json).items.map((shape) => {
@@ -54,17 +54,20 @@ export function nestedTables({ key, schema }: SettingDefinition): readonly Neste
     return { title: typeof upstream?.const === "string" ? `upstream: ${upstream.const}` : undefined, rows };
   });
   const [first, ...others] = shapes;
-  if (first === undefined || others.length === 0) return shapes.map(tableOf);
+  if (first === undefined || others.length === 0) return shapes.map(listOf);
   const isIn = (rows: Rows, row: Rows[number]) => rows.some((other) => other.join() === row.join());
   const common = first.rows.filter((row) => others.every(({ rows }) => isIn(rows, row)));
   const own = shapes.map(({ title, rows }) => ({ title, rows: rows.filter((row) => !isIn(common, row)) }));
-  return [{ title: undefined, rows: common }, ...own].map(tableOf);
+  return [{ title: undefined, rows: common }, ...own].map(listOf);
 }
 
 type Rows = readonly (readonly string[])[];
 
-function tableOf({ title, rows }: { readonly title: string | undefined; readonly rows: Rows }): NestedTable {
-  return { title, table: table(["setting", "default", "values", "what it does"], rows) };
+function listOf({ title, rows }: { readonly title: string | undefined; readonly rows: Rows }): NestedList {
+  return {
+    title,
+    list: rows.map(([name, value, form, description]) => `* ${name} (${form}; ${value}). ${description}`).join("\n"),
+  };
 }
 
 /** zod omits the defaults of transformed schemas otherwise. */
@@ -73,7 +76,7 @@ const withDefault: NonNullable<z.core.ToJSONSchemaParams["override"]> = ({ zodSc
 };
 
 function nestedDefault({ default: value, defaultText, isDuration }: Property, isRequired: boolean): string {
-  if (defaultText !== undefined) return defaultText;
-  if (value === undefined) return isRequired ? "must be set" : "none";
-  return code(isDuration && typeof value === "number" ? durationText(value) : String(value));
+  if (defaultText !== undefined) return `default ${defaultText}`;
+  if (value === undefined) return isRequired ? "must be set" : "default none";
+  return `default ${code(isDuration && typeof value === "number" ? durationText(value) : String(value))}`;
 }

@@ -4,8 +4,8 @@ import { envName } from "@tapedeck/shared/service/settings";
 import { allCommands } from "../commands/all.ts";
 import { variablesTable } from "./commands.ts";
 import { allSettings, type ReadSetting, type SettingsProgram } from "./definitions.ts";
-import { nestedTables } from "./nested.ts";
-import { code, table } from "./table.ts";
+import { nestedLists } from "./nested.ts";
+import { code } from "./table.ts";
 import { defaultText, formText } from "./values.ts";
 
 /** A tapedeck.yaml with most of what people write there. */
@@ -53,10 +53,14 @@ const howToSet = `Settings are flags of [\`tapedeck up\`](commands.md#up), envir
 
 const howToWrite = `A **duration** is a number with a unit: \`500ms\`, \`30s\`, \`10m\`, \`2h\`, \`30d\`. **Bytes** and counts are plain numbers. A **port**
 of 0 is any free port. A **list of texts** is a YAML list; in the environment its items are separated by commas. \`sources\`,
-\`endpoints\`, \`oidc.grants\` and \`shards\` are JSON in the environment.`;
+\`endpoints\`, \`oidc.grants\` and \`shards\` are JSON in the environment; their keys are below.`;
+
+const several = "Several services";
+const readByAll = "Gateway, query and ingest read these, unless others are named.";
+const services = ["gateway", "query", "ingest"] as const;
 
 const sections: readonly (readonly [title: string, isHere: (readBy: readonly SettingsProgram[]) => boolean])[] = [
-  ["Several services", (readBy) => readBy.length > 1],
+  [several, (readBy) => readBy.length > 1],
   ["Gateway", (readBy) => isOnly(readBy, "gateway")],
   ["Query", (readBy) => isOnly(readBy, "query")],
   ["Ingest", (readBy) => isOnly(readBy, "ingest")],
@@ -73,44 +77,46 @@ function settingsOf(settings: readonly ReadSetting[]): readonly string[] {
   const others = settings.filter((setting) => !isLimit(setting));
   return sections.flatMap(([title, isHere]) => {
     const here = others.filter(({ readBy }) => isHere(readBy));
-    return here.length === 0 ? [] : [`## ${title}`, settingsTable(here), ...here.flatMap(nestedSection)];
+    return here.length === 0
+      ? []
+      : [`## ${title}`, ...(title === several ? [readByAll] : []), settingsList(here), ...here.flatMap(nestedSection)];
   });
 }
 
-function settingsTable(settings: readonly ReadSetting[]): string {
-  const isShared = settings.some(({ readBy }) => readBy.length > 1);
-  const head = ["setting", "variable", "default", "values", "what it does", ...(isShared ? ["read by"] : [])];
-  const rows = settings.map((setting) => [
-    ...commonCells(setting),
-    setting.description,
-    ...(isShared ? [setting.readBy.join(", ")] : []),
-  ]);
-  return table(head, rows);
+function settingsList(settings: readonly ReadSetting[]): string {
+  const isRule = ({ readBy }: ReadSetting) => readBy.length === 1 || readBy.length === services.length;
+  return settings
+    .map((setting) => `${start(setting)} ${setting.description}${isRule(setting) ? "" : readers(setting)}`)
+    .join("\n");
 }
 
-function commonCells(setting: ReadSetting): readonly string[] {
-  return [code(setting.key), code(envName(setting.key)), defaultText(setting), formText(setting)];
+/** The key, its variable, values and default. */
+function start(setting: ReadSetting): string {
+  const names = `${code(setting.key)} ${code(envName(setting.key))}`;
+  const value = defaultText(setting);
+  return `* ${names} (${formText(setting)}${value === "none" ? "" : `; default ${value}`}).`;
+}
+
+function readers({ readBy }: ReadSetting): string {
+  return ` Read by ${readBy.join(", ")}.`;
 }
 
 function limitsOf(settings: readonly ReadSetting[]): readonly string[] {
   const limits = settings.filter(isLimit);
   const silent = limits.filter(({ past = "" }) => past === "");
   if (silent.length > 0) throw new Error(`limits without what happens past them: ${keysOf(silent)}`);
-  const head = ["limit", "variable", "default", "values", "of what", "what a client sees past it", "read by"];
-  const rows = limits.map((limit) => [
-    ...commonCells(limit),
-    limit.description,
-    limit.past ?? "",
-    limit.readBy.join(", "),
-  ]);
-  return ["## Limits", howLimitsHold, table(head, rows), fixedLimits];
+  const lines = limits.map(
+    (limit) =>
+      `${start(limit)} ${limit.description} Past it: ${(limit.past ?? "").replace(/\.?$/, ".")}${isOnly(limit.readBy, "gateway") ? "" : readers(limit)}`,
+  );
+  return ["## Limits", howLimitsHold, lines.join("\n"), fixedLimits];
 }
 
 function keysOf(settings: readonly ReadSetting[]): string {
   return settings.map(({ key }) => key).join(", ");
 }
 
-const howLimitsHold = `A limit applies per process that reads it. Limits per token also apply per address to callers without a token at an endpoint that
+const howLimitsHold = `The gateway reads these, unless others are named. A limit applies per process. Limits per token also apply per address to callers without a token at an endpoint that
 is \`open: viewer\`. Without authentication they apply only if they are set, and then per address.`;
 
 const fixedLimits = `Fixed: a page has at most ${largestPage.toLocaleString("en-US")} items, a field of a filter at most ${maxValues} values. A reader that disappears without
@@ -118,13 +124,9 @@ closing its connection is detected within 35 s. The exception is HTTP (server-se
 operating system gives up, Linux after about 15 minutes.`;
 
 function nestedSection(setting: ReadSetting): readonly string[] {
-  const shapes = nestedTables(setting);
+  const shapes = nestedLists(setting);
   if (shapes.length === 0) return [];
   const titled = ({ title }: { readonly title: string | undefined }) =>
     title === undefined ? [] : [`#### ${code(title)}`];
-  return [
-    `### ${setting.key}`,
-    "Keys of an item of this list:",
-    ...shapes.flatMap((shape) => [...titled(shape), shape.table]),
-  ];
+  return [`### ${setting.key}`, ...shapes.flatMap((shape) => [...titled(shape), shape.list])];
 }

@@ -5,7 +5,7 @@ import { parseSettings, settingsReader } from "@tapedeck/shared/service/settings
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { mergedSettings } from "./definitions.ts";
-import { nestedTables } from "./nested.ts";
+import { nestedLists } from "./nested.ts";
 import { example } from "./page.ts";
 
 describe("docs/settings.md", () => {
@@ -42,11 +42,11 @@ describe("a setting", () => {
   it("needs a description in a list, too, and shows the default of what is transformed", () => {
     const list = (item: z.ZodType) => ({ key: "list", form: "custom", fallback: [], schema: z.array(item) }) as const;
     const wait = z.unknown().transform(Number).default(90_000);
-    expect(() => nestedTables(list(z.object({ wait })))).toThrow("settings without a description: list[].wait");
+    expect(() => nestedLists(list(z.object({ wait })))).toThrow("settings without a description: list[].wait");
 
     const described = wait.meta({ description: "How long.", form: "duration", isDuration: true });
-    expect(nestedTables(list(z.object({ wait: described })))[0]?.table).toContain(
-      "| `wait` | `90s` | duration | How long. |",
+    expect(nestedLists(list(z.object({ wait: described })))[0]?.list).toContain(
+      "* `wait` (duration; default `90s`). How long.",
     );
   });
 });

@@ -14,7 +14,7 @@ export function workspaceSetting(read: SettingsReader): string {
 export function servicesKeySetting(read: SettingsReader): string {
   return read.string("services.key", "", {
     description:
-      "The key that gateway, query and ingest share. `tapedeck up` creates one. Services that are started one by one need it if `auth` is `tokens`, or if query or ingest listen beyond loopback.",
+      "The key that gateway, query and ingest share. `tapedeck up` creates one. Otherwise it is needed if `auth` is `tokens`, or if query or ingest listen beyond loopback.",
   });
 }
 
@@ -22,6 +22,6 @@ export function servicesKeySetting(read: SettingsReader): string {
 export function hostsSetting(read: SettingsReader): readonly string[] {
   return read.list("gateway.hosts", [], {
     description:
-      "Host names that are allowed in the `Host` header of a request, in addition to loopback. They apply to the health ports of ingest and query too.",
+      "Host names allowed in the `Host` header, beside loopback; also at the health ports of ingest and query.",
   });
 }

@@ -28,28 +28,28 @@ export function natsSettings(read: SettingsReader): NatsSettings {
     }),
     user: read.string("nats.user", undefined, {
       description:
-        "The user as which the services log in to your NATS. Each service may have one of its own ([users of NATS](operations.md#users-of-nats)).",
+        "The services' user in your NATS. Each service may have its own ([users of NATS](operations.md#users-of-nats)).",
     }),
     password: read.string("nats.password", undefined, { description: "The password of that user." }),
     ca: read.string("nats.ca", undefined, {
       defaultText: "none: the authorities that Node.js trusts",
       description:
-        "PEM file of the authority that signed your NATS's certificate. With it, or with a `nats.url` that begins with `tls://`, a NATS without TLS is refused.",
+        "PEM file of the authority that signed NATS's certificate. With it, or with `tls://` in `nats.url`, a NATS without TLS is refused.",
     }),
     storeDir: read.string("nats.storeDir", undefined, {
       defaultText: "none; set for the bundled NATS",
       description:
-        "The folder in which your NATS keeps its data, if it is on ingest's machine. Ingest uses it to recognize a full disk.",
+        "Your NATS's data folder, if it is on ingest's machine. Ingest uses it to recognize a full disk.",
     }),
     syncAlways: read.boolean("nats.syncAlways", false, {
       description:
-        "`true` says that your NATS syncs every message to disk. The services cannot query this, so they warn until you set it.",
+        "`true` says that your NATS syncs every message to disk. The services can't query that, and warn until you set it.",
     }),
     replicas: read.integer("nats.replicas", 1, {
       min: 1,
       max: 5,
       description:
-        "How many servers of your NATS [cluster](cluster.md) keep the log: 3 survives the loss of one. A log that has fewer gets them when a service starts; one that has more keeps them.",
+        "How many servers of your NATS [cluster](cluster.md) keep the log: 3 survives the loss of one. A log with fewer gets them at a service's start.",
     }),
   };
 }

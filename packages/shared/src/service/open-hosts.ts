@@ -11,7 +11,7 @@ export type ListenerHost = readonly [key: string, host: string];
 export function refuseOpenHosts(read: SettingsReader, hosts: readonly ListenerHost[], lacks: string | undefined): void {
   const isInsecure = read.boolean("insecure", false, {
     description:
-      "Listen beyond loopback without TLS and tokens (query and ingest: without a `services.key`). The command line then also sends plaintext to other machines, but never a token.",
+      "Listen beyond loopback without TLS and tokens (query and ingest: without a `services.key`). Commands may then send plaintext, but never a token, to other machines.",
   });
   if (isInsecure || lacks === undefined) return;
   for (const [key, host] of hosts) {

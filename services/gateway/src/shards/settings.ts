@@ -78,7 +78,7 @@ export function shardSettings(
 ): readonly ShardConfig[] {
   const found = read.custom<readonly ShardConfig[], readonly ShardConfig[]>("shards", shards, [], {
     description:
-      "Further logs, each with a NATS, an ingest and a query of its own, that this gateway serves ([scale](scale.md#shards)).",
+      "Further logs that this gateway serves ([scale](scale.md#shards)).",
   });
   if (found.length > 0 && auth === "none") {
     read.addError("shards: they need auth: tokens, because all callers without a token are in one workspace");

@@ -14,7 +14,7 @@ export async function generateDictionary(url: string): Promise<string> {
   const found = Map.groupBy(await readComments(database), ({ relation }) => relation);
   const relations = Object.keys(comments).filter((relation) => relation in readable);
   const rowOf = ({ relation, column, comment }: Comment) =>
-    `| \`${column}\` ${types.get(`${relation}.${column}`)} | ${cell(comment)} |`;
+    `* \`${column}\` ${types.get(`${relation}.${column}`)}: ${escaped(comment)}`;
   const columnsOf = (relation: string) => (found.get(relation) ?? []).slice(1);
   const common = commonRows(relations.flatMap(columnsOf).map((column) => [column.column, rowOf(column)]));
   /** Where each row is described. */
@@ -34,7 +34,7 @@ export async function generateDictionary(url: string): Promise<string> {
     );
     return [
       ...[`## ${title}`, "", about?.comment, ""],
-      ...(own.length === 0 ? [] : [...head, ...own.map(rowOf), ""]),
+      ...(own.length === 0 ? [] : [...own.map(rowOf), ""]),
       ...references.flatMap((reference) => [reference, ""]),
     ]
       .join("\n")
@@ -45,7 +45,7 @@ export async function generateDictionary(url: string): Promise<string> {
     "",
     "Generated from the comments in the database, which `\\d+ tapedeck.loop_times` in psql shows too. [sql.md](sql.md) has examples.",
     "",
-    ...[`## ${commonColumns}`, "", ...head, ...common, ""],
+    ...[`## ${commonColumns}`, "", ...common, ""],
     sections.join("\n\n"),
     "",
   ].join("\n");
@@ -66,8 +66,6 @@ function anchor(title: string): string {
   return title.toLowerCase().replaceAll(/[()]/g, "").replaceAll(" ", "-");
 }
 
-const head = ["| column | meaning |", "|---|---|"];
-
 type Comment = Awaited<ReturnType<typeof readComments>>[number];
 
 async function columnTypes({ db, schema }: Database): Promise<ReadonlyMap<string, string>> {
@@ -78,6 +76,6 @@ async function columnTypes({ db, schema }: Database): Promise<ReadonlyMap<string
   return new Map(rows.map(({ name, type }) => [name, type]));
 }
 
-function cell(text: string): string {
-  return text.replaceAll("|", "\\|").replaceAll("*", "\\*");
+function escaped(text: string): string {
+  return text.replaceAll("*", "\\*");
 }

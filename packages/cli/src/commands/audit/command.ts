@@ -9,8 +9,8 @@ export const auditCommand = () =>
 rebuilds and backups. Reading is not recorded. A line has the time, the action, the kind of caller, the \
 workspace and the caller's name. If tokens are required, it needs an admin's token and lists that token's \
 workspace.`)
-    .addOption(sinceOption("only actions at or after this time"))
-    .addOption(untilOption("only actions before this time"))
+    .addOption(sinceOption())
+    .addOption(untilOption())
     .addOption(jsonOption())
     .addOption(urlOption())
     .addHelpText(

@@ -24,7 +24,7 @@ Nothing is recorded twice.`)
         "TAPEDECK_PROJECT",
       ),
     )
-    .option("--label <name=value>", "add a label to its sessions; repeatable", collectLabel)
+    .option("--label <name=value>", "add a label to the sessions; repeatable", collectLabel)
     .addOption(
       new Option("--redact <mode>", "mask secrets (session files are imported as they are)")
         .choices(["on", "off"])

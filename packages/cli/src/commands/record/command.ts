@@ -28,7 +28,7 @@ for \`tapedeck record --waiting\`.`)
         "project of the recording (default: metadata.name of skaffold.yaml, the Vagrantfile's folder, else the folder; for a rkt host: host)",
       ).env("TAPEDECK_PROJECT"),
     )
-    .option("--label <name=value>", "add a label to its sessions; repeatable", collectLabel)
+    .option("--label <name=value>", "add a label to the sessions; repeatable", collectLabel)
     .addOption(
       new Option("--redact <mode>", "mask secrets before they are stored")
         .choices(["on", "off"])

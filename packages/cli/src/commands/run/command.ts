@@ -19,7 +19,7 @@ no recordings), or for the next \`tapedeck run\` to the same address. With TAPED
         "name of the project (default: metadata.name of skaffold.yaml, the Vagrantfile's folder, else the folder)",
       ).env("TAPEDECK_PROJECT"),
     )
-    .option("--label <name=value>", "add a label to the session; repeatable", collectLabel)
+    .option("--label <name=value>", "add a label to the sessions; repeatable", collectLabel)
     .addOption(
       new Option("--redact <mode>", "mask secrets before they are stored")
         .choices(["on", "off"])

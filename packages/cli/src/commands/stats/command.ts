@@ -4,7 +4,7 @@ import { type StatsKind, statsKinds } from "./kinds.ts";
 import type { StatsOptions } from "./run.ts";
 
 function kindCommand(kind: StatsKind): Command {
-  const { name, when, groups } = kind;
+  const { name, groups } = kind;
   const command = new Command(name)
     .summary(kind.summary)
     .description(kind.description)
@@ -20,8 +20,8 @@ function kindCommand(kind: StatsKind): Command {
   if (kind.hasArtifact) command.option("--artifact <name>", "only these artifacts; repeatable", collectList);
   return command
     .option("--zone <zone>", "time zone of hours, days and weeks, such as Europe/Berlin (default: UTC)")
-    .addOption(sinceOption(`${when} at or after this time`))
-    .addOption(untilOption(`${when} before this time`))
+    .addOption(sinceOption())
+    .addOption(untilOption())
     .addOption(jsonOption())
     .addOption(urlOption())
     .addHelpText("after", `\nExample:\n${kind.examples.map((words) => `  tapedeck stats ${name} ${words}`).join("\n")}`)

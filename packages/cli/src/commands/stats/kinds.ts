@@ -24,8 +24,6 @@ export type StatsKind = {
   readonly nothing: string;
   readonly summary: string;
   readonly description: string;
-  /** The event whose time --since and --until bound. */
-  readonly when: string;
   /** By what it can be grouped, besides labels. */
   readonly groups: readonly string[];
   readonly group: readonly string[];
@@ -75,7 +73,6 @@ export const statsKinds: readonly StatsKind[] = [
     summary: "show how long builds take, and how many fail",
     description: `Shows how long builds take, and how many fail. Percentiles leave out cached, canceled and unfinished builds. \
 CACHED counts artifacts that were taken from the cache and not built: they are not part of BUILDS.`,
-    when: "builds that started",
     groups: ["artifact", ...ofAll],
     group: ["artifact"],
     hasArtifact: true,
@@ -94,7 +91,6 @@ CACHED counts artifacts that were taken from the cache and not built: they are n
     description: `Shows how long developers wait for Skaffold's dev loops. The percentiles are of loops that succeeded: from the \
 change until it was ready. OVERTAKEN counts loops whose next change came before they were ready. WAITED is what all loops took \
 together, and WAITED FOR what they spent it on; other is the time in which no phase ran.`,
-    when: "loops that started",
     groups: ofAll,
     group: ["developer", "project"],
     hasArtifact: false,
@@ -113,7 +109,6 @@ together, and WAITED FOR what they spent it on; other is the time in which no ph
     nothing: "failures",
     summary: "show what fails, by cause",
     description: `Shows what fails, by cause. A failed loop counts once, by what failed in it first.`,
-    when: "failures",
     groups: [...causes, ...ofAll],
     group: ["phase", "error"],
     hasArtifact: true,
@@ -126,7 +121,6 @@ together, and WAITED FOR what they spent it on; other is the time in which no ph
     summary: "show how long it takes until all is good again",
     description: `Shows how long it takes from a source's first failed loop to its next good one. TRIED counts the failed loops in \
 between.`,
-    when: "sources that failed",
     groups: [...causes, ...ofAll],
     group: ["phase"],
     hasArtifact: true,
@@ -144,7 +138,6 @@ between.`,
     summary: "show how often builds fail that the next one does not repeat",
     description: `Shows how often builds fail that the artifact's next build, in the same configuration, does not repeat. A repaired \
 file counts too: flakes of several developers (SEEN BY) say more.`,
-    when: "builds that started",
     groups: ["artifact", ...ofAll],
     group: ["project", "artifact"],
     hasArtifact: true,
@@ -161,7 +154,6 @@ file counts too: flakes of several developers (SEEN BY) say more.`,
     nothing: "commands",
     summary: "show how long Vagrant's commands take, and how many fail",
     description: `Shows how long the commands take that Vagrant ran, and how many fail.`,
-    when: "commands that started",
     groups: ["command", "machine", "box", "provider", "session", "position", ...ofAll],
     group: ["command", "machine"],
     hasArtifact: false,

@@ -20,7 +20,7 @@ plays a demo: four developers with skaffold dev, one with vagrant up, and a rkt 
     )
     .option("--rkt <host:port>", "record the rkt host with this `rkt api-service`", hostPortLike("127.0.0.1:15441"))
     .option("--host-name <name>", "name of that host (default: this machine's name)")
-    .option("--label <name=value>", "add a label to their sessions; repeatable", collectLabel)
+    .option("--label <name=value>", "add a label to the sessions; repeatable", collectLabel)
     .addOption(
       new Option("--redact <mode>", "mask secrets before they are stored (default: on)").choices(["on", "off"]),
     )

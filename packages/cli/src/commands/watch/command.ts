@@ -9,8 +9,8 @@ export const watchCommand = () =>
 good, ✕ failed). Press q or Ctrl-C to exit. In a pipe it prints a line whenever a source starts, fails or \
 recovers.`)
     .option("-s, --source <source>", "only these sources (developer/project); repeatable", collectList)
-    .option("--developer <name>", "only these developers", collectList)
-    .option("--project <name>", "only these projects", collectList)
+    .option("--developer <name>", "only these developers; repeatable", collectList)
+    .option("--project <name>", "only these projects; repeatable", collectList)
     .addOption(urlOption())
     .addHelpText(
       "after",

@@ -5,7 +5,7 @@ import type { TlsFiles } from "./certificate.ts";
 export function servicesCertificate(read: SettingsReader): TlsFiles | undefined {
   const cert = read.string("services.tls.cert", undefined, {
     description:
-      "PEM file of a certificate. With it the gRPC of query and ingest speaks TLS, for services on several machines. It needs `services.tls.key`, and `services.tls.ca` at the gateway.",
+      "PEM file of a certificate, with which the gRPC of query and ingest speaks TLS. It needs `services.tls.key`, and `services.tls.ca` at the gateway.",
   });
   const key = read.string("services.tls.key", undefined, {
     description: "PEM file of that certificate's private key.",
@@ -17,7 +17,7 @@ export function servicesCertificate(read: SettingsReader): TlsFiles | undefined 
 export function servicesAuthorities(read: SettingsReader): string | undefined {
   return read.string("services.tls.ca", undefined, {
     description:
-      "PEM file of the authorities that signed the certificates of query and ingest. With it the gateway dials both with TLS.",
+      "PEM file of the authorities of query's and ingest's certificates. With it the gateway dials both with TLS.",
   });
 }
 

@@ -79,21 +79,21 @@ type WrittenGrants = z.infer<typeof grants>;
 export function providerSettings(read: SettingsReader, context: ProviderContext): ProviderSettings | undefined {
   const issuer = read.string("oidc.issuer", undefined, {
     description:
-      "An OpenID Connect provider whose people may call ([for a team](team.md#people-of-an-identity-provider)): its issuer, as its own discovery document names it. It needs `auth: tokens`, `oidc.audience` and `oidc.grants`.",
+      "The issuer of an OpenID Connect provider, as its discovery document names it ([for a team](team.md#people-of-an-identity-provider)). It needs `auth: tokens`, `oidc.audience` and `oidc.grants`.",
   });
   const audience = read.string("oidc.audience", undefined, {
     description: "The audience (`aud`) that a JWT must name for the API to accept it.",
   });
   const clockSkewMs = read.duration("oidc.clockSkew", 30_000, {
-    description: "By how much the provider's clock may differ, for `exp` and `nbf`. At most 5 minutes.",
+    description: "By how much the provider's clock may differ. At most 5 minutes.",
   });
   const nameClaim = read.string("oidc.nameClaim", "preferred_username", {
     description:
-      "The claim with a person's name, under which control calls are recorded, with the provider's host name behind it. Without that claim it is `sub`.",
+      "The claim with a person's name, for control calls; else `sub`.",
   });
   const developerClaim = read.string("oidc.developerClaim", undefined, {
     description:
-      "The claim that says whose work a person with the role `recorder` records. Choose one that people cannot change themselves.",
+      "The claim that names the developer for the role `recorder`. Choose one that people cannot change themselves.",
   });
   const written = read.custom<WrittenGrants, WrittenGrants>("oidc.grants", grants, [], {
     description: "Which claims give which roles. Without a grant a person has no role and no access.",
@@ -120,14 +120,14 @@ export function providerSettings(read: SettingsReader, context: ProviderContext)
 function pageSettings(read: SettingsReader): PageSignInSettings | undefined {
   const clientId = read.string("oidc.clientId", undefined, {
     description:
-      "Lets people sign in on the page: Tapedeck's client id at the provider, for the authorization code flow with PKCE. It needs `oidc.pageUrl`.",
+      "Tapedeck's client id at the provider, for signing in on the page. It needs `oidc.pageUrl`.",
   });
   const clientSecret = read.string("oidc.clientSecret", undefined, {
     description: "That client's secret; none for a public client.",
   });
   const pageUrl = read.string("oidc.pageUrl", undefined, {
     description:
-      "The address at which browsers reach the page, such as `https://tapedeck.example:7052`. The provider has to allow its `/api/v1/sign-in/callback` as a redirect URI.",
+      "The page's address for browsers, such as `https://tapedeck.example:7052`. The provider has to allow its `/api/v1/sign-in/callback` as a redirect URI.",
   });
   const scopes = read.list("oidc.scopes", ["openid", "profile"], {
     description: "The scopes that the page asks the provider for; `openid` is one of them.",
@@ -138,7 +138,7 @@ function pageSettings(read: SettingsReader): PageSignInSettings | undefined {
   const sessionMs = read.duration("oidc.session", 8 * 3_600_000, {
     min: 60_000,
     description:
-      "How long a person stays signed in on the page before the provider is asked again. Until then a person who was locked out there can still read.",
+      "How long a person stays signed in on the page, also one who was locked out at the provider.",
   });
   if (clientId === undefined) {
     if (clientSecret !== undefined || pageUrl !== undefined) {

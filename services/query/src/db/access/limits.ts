@@ -13,7 +13,7 @@ export type ReaderLimits = {
 
 export function readerLimits(read: SettingsReader): ReaderLimits {
   const second = 1_000;
-  const byPostgres = "Postgres ends it. If the login has lifted its own timeouts, query ends the connection.";
+  const byPostgres = "Postgres ends it, or query the connection.";
   return {
     connections: read.integer("limits.sql.connections", 20, {
       min: 1,
