@@ -106,7 +106,7 @@ export function connect(options: ConnectOptions): Client {
 }
 
 export function patientClient(
-  { url, token, onConnection = () => {}, maxWaiting = 1 << 20, ...given }: ConnectOptions,
+  { url, token, onConnection = () => {}, maxWaiting = 1 << 20, ...otherOptions }: ConnectOptions,
   timeouts: Timeouts,
 ): Client {
   const base = new URL(url).href.replace(/\/+$/, "");
@@ -115,7 +115,7 @@ export function patientClient(
   const links: Link[] = [];
 
   function newLink(): Link {
-    const WebSocket = given.WebSocket ?? (globalThis.WebSocket as WebSocketClass | undefined);
+    const WebSocket = otherOptions.WebSocket ?? (globalThis.WebSocket as WebSocketClass | undefined);
     if (WebSocket === undefined)
       throw new TypeError("there is no global WebSocket: pass one with connect({ url, WebSocket })");
     const link = new Link({

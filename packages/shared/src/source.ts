@@ -26,8 +26,8 @@ const asciiPart = /^[a-z0-9_-]{1,64}$/;
 const joiners = /\u200C|\u200D|[\uFE00-\uFE0F]/gu;
 
 /** A character that a part keeps: of ASCII these, and otherwise letters, their marks, digits, and symbols that are pictures. */
-const kept = "(?:[a-z0-9_-]|(?!\\p{ASCII})[\\p{L}\\p{M}\\p{N}\\p{So}\\p{Sk}])";
-const odd = new RegExp(`(?:(?!${kept})[\\s\\S])+|^\\p{M}+`, "gu");
+const allowed = "(?:[a-z0-9_-]|(?!\\p{ASCII})[\\p{L}\\p{M}\\p{N}\\p{So}\\p{Sk}])";
+const odd = new RegExp(`(?:(?!${allowed})[\\s\\S])+|^\\p{M}+`, "gu");
 
 /** Control characters, and those that can't be seen or change the direction of what follows. */
 const unprintable = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;

@@ -7,9 +7,9 @@ type InFile = { readonly home: string; readonly has: (route: Route) => boolean }
 let inFile: InFile | undefined;
 
 /** The path that is shown. The address bar follows a little later where it changes often, as under a slider. */
-let pathShown = location.pathname + location.search;
+let currentPath = location.pathname + location.search;
 
-export const route = signal<Route>(routeIn(pathShown));
+export const route = signal<Route>(routeIn(currentPath));
 
 function pathHere(): string {
   return inFile === undefined ? location.pathname + location.search : location.hash.slice(1) || inFile.home;
@@ -30,11 +30,11 @@ export function navigate(path: string, { replace = false }: { readonly replace?:
   const address = to(path);
   if (address === undefined) return;
   if (replace) {
-    pathShown = path;
+    currentPath = path;
     writeSoon();
   } else {
     writeNow();
-    pathShown = path;
+    currentPath = path;
     history.pushState(undefined, "", address);
   }
   show({ keepsPlace: replace });
@@ -44,13 +44,13 @@ type Changes = Parameters<typeof changedPath>[1];
 
 /** The path that is shown, with other parameters. */
 export function pathWith(changes: Changes): string {
-  return changedPath(pathShown, changes);
+  return changedPath(currentPath, changes);
 }
 
 /** Changes parameters of the path that is shown: it always has all that a visitor chose. */
 export function choose(changes: Changes): void {
   const changed = pathWith(changes);
-  if (changed !== pathShown) navigate(changed, { replace: true });
+  if (changed !== currentPath) navigate(changed, { replace: true });
 }
 
 /** Browsers ignore or refuse an address that changes more often than some 20 times a second. */
@@ -65,7 +65,7 @@ function writeNow(): void {
   if (writing === undefined) return;
   clearTimeout(writing);
   writing = undefined;
-  history.replaceState(undefined, "", to(pathShown));
+  history.replaceState(undefined, "", to(currentPath));
 }
 
 /** The address of what is shown, to copy. */
@@ -76,7 +76,7 @@ export function addressHere(): string {
 
 function show({ keepsPlace = false } = {}): void {
   const before = route.value;
-  route.value = routeIn(pathShown);
+  route.value = routeIn(currentPath);
   if (!keepsPlace && before.view !== route.value.view) window.scrollTo(0, 0);
 }
 
@@ -84,7 +84,7 @@ function show({ keepsPlace = false } = {}): void {
 function showHere(options?: Parameters<typeof show>[0]): void {
   clearTimeout(writing);
   writing = undefined;
-  pathShown = pathHere();
+  currentPath = pathHere();
   show(options);
 }
 
@@ -107,6 +107,6 @@ export function followLinks(): void {
 export function followLinksInFile(pages: InFile): void {
   inFile = pages;
   addEventListener("hashchange", () => showHere());
-  pathShown = pathHere();
-  route.value = routeIn(pathShown);
+  currentPath = pathHere();
+  route.value = routeIn(currentPath);
 }

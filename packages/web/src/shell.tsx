@@ -30,24 +30,24 @@ export function Shell() {
 }
 
 function View() {
-  const shown = route.value;
-  switch (shown.view) {
+  const current = route.value;
+  switch (current.view) {
     case "now":
-      return <NowView source={shown.source} filter={shown.filter} />;
+      return <NowView source={current.source} filter={current.filter} />;
     case "session":
-      return <SessionView key={shown.session} session={shown.session} chosen={shown} />;
+      return <SessionView key={current.session} session={current.session} chosen={current} />;
     case "loop":
-      return <LoopView key={JSON.stringify(shown.loop)} name={shown.loop} output={shown.output} />;
+      return <LoopView key={JSON.stringify(current.loop)} name={current.loop} output={current.output} />;
     case "compare":
-      return <CompareView left={shown.left} right={shown.right} />;
+      return <CompareView left={current.left} right={current.right} />;
     case "trends":
-      return <TrendsView query={shown.query} />;
+      return <TrendsView query={current.query} />;
     case "health":
       return <HealthView />;
     default:
       return (
         <div class="empty">
-          <h1>There is nothing at {shown.path}</h1>
+          <h1>There is nothing at {current.path}</h1>
           <p>
             <a href="/">Back to what happens now</a>
           </p>

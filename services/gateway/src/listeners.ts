@@ -32,7 +32,7 @@ import { signInRoutes } from "./transports/http/routes/sign-in-routes.ts";
 import { skaffoldRoutes } from "./transports/http/routes/skaffold-routes.ts";
 import { tokenRoutes } from "./transports/http/routes/token-routes.ts";
 import { httpServer, listenHttp } from "./transports/http/server.ts";
-import { shownBy } from "./transports/http/sign-in-cookie.ts";
+import { presentedLogin } from "./transports/http/sign-in-cookie.ts";
 import { docsRoutes } from "./transports/http/static/docs-routes.ts";
 import { pageRoutes } from "./transports/http/static/page-routes.ts";
 
@@ -145,7 +145,7 @@ export class Listeners implements AsyncDisposable {
       await openApiPage(app);
       const needsToken = config.auth !== "none";
       const isTls = certificate !== undefined;
-      const shown = (request: FastifyRequest) => shownBy(request, seal, isTls);
+      const loginOf = (request: FastifyRequest) => presentedLogin(request, seal, isTls);
       aboutRoute(app, {
         version,
         grpc,
@@ -153,7 +153,7 @@ export class Listeners implements AsyncDisposable {
         signIn: this.#serveProviderSignIn(app),
         docs: docsRoutes(app),
         authenticate,
-        shown,
+        loginOf,
       });
       signInRoutes(app, { needsToken, authenticate, seal: this.#seal, isTls, watch });
       operationsRoutes(app, { ...health, metrics: registry, needsToken });

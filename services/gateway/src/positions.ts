@@ -9,7 +9,7 @@ import {
   offsetOf,
   sequenceOf,
 } from "@tapedeck/shared/log/offset";
-import { noLongerKept } from "@tapedeck/shared/log/out-of-range";
+import { noLongerRetained } from "@tapedeck/shared/log/out-of-range";
 import { belongsToLog, formatPosition, type Position, parsePosition } from "@tapedeck/shared/log/position";
 
 /**
@@ -108,7 +108,7 @@ class LogPositions implements Positions {
     }
     const first = sequenceOf(firstOffset);
     if (position.offset !== logStart && firstMessageAfter(position.offset) < first) {
-      throw noLongerKept(log.epoch, position.offset, first, field);
+      throw noLongerRetained(log.epoch, position.offset, first, field);
     }
     return position.offset;
   }

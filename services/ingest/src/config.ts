@@ -150,8 +150,7 @@ const rktSource = z.strictObject(
       .max(100, "expected 100 or less")
       .default(2)
       .meta({
-        description:
-          "What polls may take at most, in percent of one of the host's processors.",
+        description: "What polls may take at most, in percent of one of the host's processors.",
         form: "percent",
       }),
     extinction_hold: duration(
@@ -195,8 +194,8 @@ const { skaffold: firstSchema, ...otherSchemas } = sourceSchemas;
 
 /** The upstream decides which other settings there are. Default: Skaffold. */
 const sourceSchema = z.preprocess(
-  (given) =>
-    typeof given === "object" && given !== null && !("upstream" in given) ? { ...given, upstream: "skaffold" } : given,
+  (value) =>
+    typeof value === "object" && value !== null && !("upstream" in value) ? { ...value, upstream: "skaffold" } : value,
   z.discriminatedUnion("upstream", [firstSchema, ...Object.values(otherSchemas)], {
     error: (issue) =>
       issue.code === "invalid_union" ? `expected one of ${upstreamNames.join(", ")}` : "expected { address, … }",

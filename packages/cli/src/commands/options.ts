@@ -78,9 +78,9 @@ export function withPlace<Options extends object>(
   options: Options,
   command: Command,
 ): Options & { readonly here: boolean } {
-  const isGiven = (name: string) => command.getOptionValueSource(name) === "cli";
-  const here = isGiven("data");
-  if (here && isGiven("url"))
+  const isOnCommandLine = (name: string) => command.getOptionValueSource(name) === "cli";
+  const here = isOnCommandLine("data");
+  if (here && isOnCommandLine("url"))
     command.error("error: --data names a folder of this machine, --url a server: give one of them");
   return { ...options, here };
 }

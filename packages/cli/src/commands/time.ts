@@ -11,15 +11,15 @@ export const timeForm =
  * a weekday the last one. Undefined if it is no time.
  */
 export function parseTime(text: string, now = new Date()): Date | undefined {
-  const said = text.trim();
-  const ms = durationMs(said);
+  const trimmed = text.trim();
+  const ms = durationMs(trimmed);
   if (ms !== undefined) return new Date(now.getTime() - ms);
-  const exact = parseWhen(said);
+  const exact = parseWhen(trimmed);
   if (exact !== undefined) return exact.type === "time" ? exact.time : exact.type === "now" ? now : undefined;
   // Loaded only for words: flags are parsed by every command, at once.
   const { casual } = createRequire(import.meta.url)("chrono-node/en") as typeof import("chrono-node/en");
-  const [found, second] = casual.parse(said, now);
-  if (found === undefined || second !== undefined || found.end != null || found.text.length !== said.length)
+  const [found, second] = casual.parse(trimmed, now);
+  if (found === undefined || second !== undefined || found.end != null || found.text.length !== trimmed.length)
     return undefined;
   const date = found.start.date();
   if (found.start.isCertain("weekday") && !found.start.isCertain("day") && date > now) date.setDate(date.getDate() - 7);

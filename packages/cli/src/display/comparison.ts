@@ -10,15 +10,15 @@ const max = 10;
 
 /** What failed, beside what it is compared, and the differences with where they were recorded. */
 export function comparisonText({ left, right, differences, equal }: Comparison): string {
-  const shown = differences.slice(0, max);
-  const hidden = differences.length - shown.length;
+  const visible = differences.slice(0, max);
+  const hidden = differences.length - visible.length;
   const none =
     right === null ? "nothing to compare it with: no loop before it was good" : "no differences are recorded";
   return [
     ...sideLines(left),
     ...(right === null ? [] : [coloured("dim", "beside"), ...sideLines(right)]),
     "",
-    ...(differences.length === 0 ? [none] : shown.flatMap(differenceLines)),
+    ...(differences.length === 0 ? [none] : visible.flatMap(differenceLines)),
     ...(hidden > 0 ? [coloured("dim", `    and ${hidden} more (--json shows all)`)] : []),
     ...(right === null ? [] : [coloured("dim", `    ${equal} facts are equal`)]),
   ].join("\n");

@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from "node:util";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
-import { eventLines, type ShownEvent, sourceColumn } from "./event-lines.ts";
+import { type DisplayedEvent, eventLines, sourceColumn } from "./event-lines.ts";
 
 // A time of today is shown without its date: no midnight comes between.
 const noon = new Date(2026, 10, 20, 12);
@@ -14,7 +14,7 @@ const event = {
   summary: "==> web1: Booting VM...",
   recordedAt: noon.toISOString(),
 };
-const shown = (of: Partial<ShownEvent>, columns?: number) =>
+const shown = (of: Partial<DisplayedEvent>, columns?: number) =>
   eventLines({ ...event, ...of }, columns).map((line) => stripVTControlCharacters(line).slice("12:00:00  ".length));
 
 it("shows each line of a text, in a row of its own that fits, and nothing of what is there for its place alone", () => {

@@ -6,7 +6,7 @@ import { spokenSource } from "./source-name.ts";
 import { type Colour, statusColour } from "./status-colour.ts";
 
 /** The parts of an event that are shown. */
-export type ShownEvent = {
+export type DisplayedEvent = {
   readonly source: string;
   readonly kind: string;
   readonly summary: string;
@@ -20,13 +20,13 @@ export type ShownEvent = {
 const kindWidth = "session.configured".length;
 
 /** The width that the sources of all events need: what stands behind them is a column then. */
-export function sourceColumn(events: readonly Pick<ShownEvent, "source">[], atLeast = 12): number {
+export function sourceColumn(events: readonly Pick<DisplayedEvent, "source">[], atLeast = 12): number {
   return Math.max(atLeast, ...events.map(({ source }) => spokenSource(source).length));
 }
 
 /** One, of a text as many as it has lines. What is only there for positions has none. */
 export function eventLines(
-  event: ShownEvent,
+  event: DisplayedEvent,
   columns: number | undefined,
   sourceWidth = sourceColumn([event]),
 ): readonly string[] {
@@ -38,21 +38,21 @@ export function eventLines(
 }
 
 /** `12:03:41  alice/shop  build.succeeded     Build completed for artifact web`, cut at the terminal's edge. */
-function eventLine(event: ShownEvent, columns: number | undefined, sourceWidth: number): string {
+function eventLine(event: DisplayedEvent, columns: number | undefined, sourceWidth: number): string {
   const time = timeText(new Date(event.occurredAt ?? event.recordedAt));
   const source = spokenSource(event.source).padEnd(sourceWidth);
   const colour = eventColour(event);
   const start = `${time}  ${source}  `;
   const room = columns === undefined ? Number.POSITIVE_INFINITY : columns - start.length - kindWidth - 2;
   const text = oneLine(event);
-  const shown = text.length > room ? `${text.slice(0, Math.max(0, room - 1))}…` : text;
-  return `${coloured("dim", time)}  ${source}  ${coloured(colour, event.kind.padEnd(kindWidth))}  ${shown}`.trimEnd();
+  const shortened = text.length > room ? `${text.slice(0, Math.max(0, room - 1))}…` : text;
+  return `${coloured("dim", time)}  ${source}  ${coloured(colour, event.kind.padEnd(kindWidth))}  ${shortened}`.trimEnd();
 }
 
 /**
  * Not every verb implies an outcome: pods and apps just exit, commands finish, and a job succeeds whose command failed.
  */
-function eventColour({ kind, outcome = "" }: ShownEvent): Colour {
+function eventColour({ kind, outcome = "" }: DisplayedEvent): Colour {
   const ofVerb = statusColour(kind.slice(kind.indexOf(".") + 1));
   return outcome === "failed" || ofVerb === "reset" ? statusColour(outcome) : ofVerb;
 }
@@ -65,7 +65,7 @@ function timeText(date: Date): string {
 }
 
 /** A summary ends with the first line of the error, where another line may say more. */
-function oneLine({ summary, error }: ShownEvent): string {
+function oneLine({ summary, error }: DisplayedEvent): string {
   const cause = causeLine(error?.message ?? "");
   if (cause === "" || summary.includes(cause)) return plainLine(summary);
   const end = summary.indexOf(failedWith);

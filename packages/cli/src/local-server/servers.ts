@@ -49,17 +49,17 @@ export async function startServers({ storeDir, secrets, nats, postgres, printLin
     await server.ensureDatabase(database);
     return server;
   };
-  const [keptNats, keptPostgres] = await Promise.allSettled([
+  const [storedNats, storedPostgres] = await Promise.allSettled([
     nats && keep("NATS", nats.port, startNats, printLine),
     postgres && keep("Postgres", postgres.port, (port) => startDatabase(port, postgres.database), printLine),
   ]);
-  if (keptNats.status === "fulfilled" && keptPostgres.status === "fulfilled") {
-    return { nats: keptNats.value, postgres: keptPostgres.value };
+  if (storedNats.status === "fulfilled" && storedPostgres.status === "fulfilled") {
+    return { nats: storedNats.value, postgres: storedPostgres.value };
   }
-  for (const started of [keptNats, keptPostgres]) {
+  for (const started of [storedNats, storedPostgres]) {
     if (started.status === "fulfilled") await started.value?.[Symbol.asyncDispose]();
   }
-  throw [keptNats, keptPostgres].find((started) => started.status === "rejected")?.reason;
+  throw [storedNats, storedPostgres].find((started) => started.status === "rejected")?.reason;
 }
 
 /** Where the programs of servers are kept that were fetched. */

@@ -66,8 +66,8 @@ const insecure = { [envName("insecure")]: "true" };
  * Reads the flags, the environment and tapedeck.yaml, for all services at once.
  * @throws SettingsError with every problem
  */
-export function readUpSettings(options: UpOptions, given: NodeJS.ProcessEnv): UpSettings {
-  const env = options.insecure === true ? { ...given, ...insecure } : given;
+export function readUpSettings(options: UpOptions, processEnv: NodeJS.ProcessEnv): UpSettings {
+  const env = options.insecure === true ? { ...processEnv, ...insecure } : processEnv;
   const configFile = options.config ?? (existsSync("tapedeck.yaml") ? "tapedeck.yaml" : undefined);
   const file = configFile === undefined ? undefined : loadSettingsFile(configFile);
   const read = settingsReader({ env, file });

@@ -81,9 +81,9 @@ export async function dialRunning(data: string): Promise<RunningHere> {
 export function noServerOn(data: string, ...orGive: readonly string[]): CommandError {
   const ways = ["its data folder (--data)", ...orGive];
   const last = ways.pop();
-  const given = ways.length === 0 ? last : `${ways.join(", ")} or ${last}`;
+  const alternatives = ways.length === 0 ? last : `${ways.join(", ")} or ${last}`;
   return new CommandError(
-    `no Tapedeck server runs on ${data}: start it with \`${commandToStart()}\`, or give ${given}.`,
+    `no Tapedeck server runs on ${data}: start it with \`${commandToStart()}\`, or give ${alternatives}.`,
   );
 }
 

@@ -35,12 +35,12 @@ export function failureOf(error: unknown, target: Target): ConnectionFailure | u
 }
 
 function stranger({ name, gateway }: Target, text?: string): ConnectionFailure {
-  const said = text === undefined ? "" : ` (${text})`;
+  const detail = text === undefined ? "" : ` (${text})`;
   const advice =
     gateway === undefined
       ? ""
       : `: check the address ${gatewayUrlText(gateway)} and, if its gRPC is not on the port below, TAPEDECK_GRPC_PORT`;
-  return { why: `${name} is not the gRPC port of a Tapedeck server${said}${advice}`, mends: false };
+  return { why: `${name} is not the gRPC port of a Tapedeck server${detail}${advice}`, mends: false };
 }
 
 /** grpc-js reports these only in words. */
@@ -50,9 +50,9 @@ function connectionFailure(text: string, target: Target): ConnectionFailure {
   const host = address.slice(0, address.lastIndexOf(":"));
   if (/altnames|certificate is not valid for/i.test(last)) {
     const names = /.*(?:altnames|list): (.+)/i.exec(last)?.[1];
-    const said = names === undefined ? "" : ` (${names})`;
+    const detail = names === undefined ? "" : ` (${names})`;
     return {
-      why: `the certificate at ${address} is for another name${said}: use a host name that the certificate is for`,
+      why: `the certificate at ${address} is for another name${detail}: use a host name that the certificate is for`,
       mends: false,
     };
   }
@@ -60,8 +60,8 @@ function connectionFailure(text: string, target: Target): ConnectionFailure {
     return { why: `the certificate at ${address} has expired: renew it on the server`, mends: false };
   }
   if (/certificate|issuer|CA cert/i.test(last)) {
-    const said = last.split(";")[0] ?? last;
-    const why = `the certificate at ${address} is not trusted (${said}): set TAPEDECK_CA to the PEM file of its authority`;
+    const reason = last.split(";")[0] ?? last;
+    const why = `the certificate at ${address} is not trusted (${reason}): set TAPEDECK_CA to the PEM file of its authority`;
     return { why, mends: false };
   }
   if (/application protocol|ALPN/i.test(last)) return stranger(target);

@@ -80,9 +80,9 @@ class OrderedPush implements SourcePush {
     abort.addEventListener("abort", giveUp);
     if (abort.aborted) giveUp();
     const end = performance.now() + boundMs;
-    const begun = new AbortController();
-    void this.#started.finally(() => begun.abort()).catch(() => {});
-    if (this.#isConnected !== false) await delay(boundMs, AbortSignal.any([begun.signal, abort]));
+    const started = new AbortController();
+    void this.#started.finally(() => started.abort()).catch(() => {});
+    if (this.#isConnected !== false) await delay(boundMs, AbortSignal.any([started.signal, abort]));
     this.#leaving.abort();
     await within(end + stopMs - performance.now(), this.#commit(end, abort), abort);
     this.#isLeft = true;

@@ -69,8 +69,8 @@ function within(commands: readonly Command[]): readonly Command[] {
 const keyOf = ({ flags, description }: Option) => `${flags} ${description}`;
 
 function commonOptions(commands: readonly Command[]): ReadonlyMap<string, Option> {
-  const shown = commands.flatMap(({ options }) => options).filter(({ hidden }) => !hidden);
-  const alike = [...Map.groupBy(shown, keyOf)].filter(([, options]) => options.length >= minCommands);
+  const visible = commands.flatMap(({ options }) => options).filter(({ hidden }) => !hidden);
+  const alike = [...Map.groupBy(visible, keyOf)].filter(([, options]) => options.length >= minCommands);
   return new Map(alike.flatMap(([key, [option]]) => (option === undefined ? [] : [[key, option]])));
 }
 

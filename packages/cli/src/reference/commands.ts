@@ -22,8 +22,10 @@ export function variablesTable(commands: readonly Command[]): string {
 }
 
 function variableDefault({ name, otherwise }: EnvironmentVariable, options: readonly Option[]): string {
-  const said = options.flatMap(({ defaultValue }) => (defaultValue === undefined ? [] : [code(String(defaultValue))]));
-  const all = new Set(otherwise === undefined ? said : [otherwise, ...said]);
+  const defaults = options.flatMap(({ defaultValue }) =>
+    defaultValue === undefined ? [] : [code(String(defaultValue))],
+  );
+  const all = new Set(otherwise === undefined ? defaults : [otherwise, ...defaults]);
   const [only] = all;
   if (only === undefined || all.size > 1) throw new Error(`${name}: ${all.size} defaults, expected one`);
   return only;

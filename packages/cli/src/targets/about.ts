@@ -40,12 +40,12 @@ export async function askAbout({ base, headers }: HttpBase, trustAdvice: string)
     );
   });
   const body: unknown = await response.json().catch(() => undefined);
-  const said = (body as { readonly error?: { readonly message?: string } } | undefined)?.error?.message;
+  const message = (body as { readonly error?: { readonly message?: string } } | undefined)?.error?.message;
   if (response.status === 401)
-    throw new CommandError(`${base} does not accept this token: ${said ?? "it is not valid"}.`);
+    throw new CommandError(`${base} does not accept this token: ${message ?? "it is not valid"}.`);
   const read = about.safeParse(body);
   if (response.ok && read.success) return read.data;
   throw new CommandError(
-    `${base} is not a Tapedeck server (GET /about answered ${response.status}${said ? `: ${said}` : ""}).`,
+    `${base} is not a Tapedeck server (GET /about answered ${response.status}${message ? `: ${message}` : ""}).`,
   );
 }

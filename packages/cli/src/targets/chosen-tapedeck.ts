@@ -59,15 +59,15 @@ function tapedeckAt(
   env: Env,
 ): ChosenTapedeck {
   const [name, context] = known ?? [];
-  const given = env.TAPEDECK_TOKEN?.trim() || undefined;
+  const envToken = env.TAPEDECK_TOKEN?.trim() || undefined;
   return {
     gateway,
     grpcPort: portOf(env) ?? context?.grpcPort ?? gateway.port - 1,
-    token: given ?? context?.token,
+    token: envToken ?? context?.token,
     ca: env.TAPEDECK_CA || context?.ca,
     caFrom: env.TAPEDECK_CA || name === undefined ? "TAPEDECK_CA" : `context ${name}`,
     ...(name !== undefined && { context: name }),
-    tokenFrom: given !== undefined || name === undefined ? "TAPEDECK_TOKEN" : `context ${name}`,
+    tokenFrom: envToken !== undefined || name === undefined ? "TAPEDECK_TOKEN" : `context ${name}`,
   };
 }
 

@@ -38,7 +38,7 @@ export type App = { readonly isRunning: boolean; readonly exitCode: number | und
 export type Port = { readonly local: number; readonly resource: string };
 export type Now = ReadonlyMap<string, Lane>;
 
-export const keptLoops = 20;
+export const maxLoops = 20;
 
 /** The kinds of events that change what is shown. */
 export const nowKinds = [
@@ -124,7 +124,7 @@ function emptyRow(source: string): Lane {
 const isLoop = (kind: string): boolean => kind === "loop" || kind === "command";
 
 /** Loops with their steps, oldest first, of operations in any order. */
-export function loopsOf(operations: readonly Operation[], max = keptLoops): readonly Loop[] {
+export function loopsOf(operations: readonly Operation[], max = maxLoops): readonly Loop[] {
   const order = operations.toSorted((a, b) => (a.startPosition < b.startPosition ? -1 : 1));
   const loops = order
     .filter(({ kind }) => isLoop(kind))
@@ -230,7 +230,7 @@ function withApp(row: Lane, event: TapedeckEvent<"app.started" | "app.exited">):
   return { ...row, apps: new Map(row.apps).set(event.subject, app) };
 }
 
-export function foldLoops(loops: readonly Loop[], event: TapedeckEvent, max = keptLoops): readonly Loop[] {
+export function foldLoops(loops: readonly Loop[], event: TapedeckEvent, max = maxLoops): readonly Loop[] {
   const { operation, session = "" } = event;
   if (operation === undefined) return loops;
   if (isLoop(operation.kind)) return foldLoop(loops, event, max);
@@ -248,14 +248,14 @@ function foldLoop(loops: readonly Loop[], event: TapedeckEvent, max: number): re
   const change = changeOf(event);
   if (change === undefined) return loops;
   const { runner = 0, loop = 0, instance = "" } = event.operation ?? {};
-  const begun: Loop = { ...stepOfEvent(event), session: event.session ?? "", runner, loop, steps: [] };
-  if (change === "start") return [...loops, begun].slice(-max);
+  const newLoop: Loop = { ...stepOfEvent(event), session: event.session ?? "", runner, loop, steps: [] };
+  if (change === "start") return [...loops, newLoop].slice(-max);
   const at = loops.findLastIndex(
-    (one) => one.session === begun.session && one.runner === runner && one.loop === loop && one.instance === instance,
+    (one) => one.session === newLoop.session && one.runner === runner && one.loop === loop && one.instance === instance,
   );
   const known = loops[at];
   return known === undefined
-    ? [...loops, endedAtOnce(begun, event)].slice(-max)
+    ? [...loops, endedAtOnce(newLoop, event)].slice(-max)
     : loops.with(at, endedBy(known, event));
 }
 

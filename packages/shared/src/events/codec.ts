@@ -4,7 +4,7 @@ import { Event } from "@tapedeck/proto/tapedeck/v1/event";
 export type { Event };
 
 /** The buffer of a larger event is not kept. */
-const maxKeptBytes = 1024 * 1024;
+const maxReusedBytes = 1024 * 1024;
 let writer = new BinaryWriter();
 
 /** The bytes of a log message. */
@@ -13,7 +13,7 @@ export function encodeEvent(event: Event): Uint8Array {
   const reused = writer;
   writer = new BinaryWriter();
   const bytes = Event.encode(event, reused).finish();
-  if (bytes.byteLength <= maxKeptBytes) writer = reused;
+  if (bytes.byteLength <= maxReusedBytes) writer = reused;
   return bytes;
 }
 

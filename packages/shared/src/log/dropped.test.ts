@@ -126,7 +126,7 @@ describe.each([
       [],
       `position ${on.position(30)} is no longer available: continue after ${on.position(first - 1)}; earlier events are lost`,
     ]);
-    await expect(on.log.reader.assertKept(endOf(30))).rejects.toThrow(error.message);
+    await expect(on.log.reader.assertRetained(endOf(30))).rejects.toThrow(error.message);
     const page = on.log.reader.pages.history({ afterOffset: endOf(30), subjects: [] }, endOf(500), on.signal);
     expect((await errorOf(Array.fromAsync(page))).message).toBe(error.message);
   });

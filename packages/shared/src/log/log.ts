@@ -170,7 +170,7 @@ export type LogReader = {
    * @throws OutOfRangeError when a limit of the stream has dropped messages after this offset. From the log's start on,
    * what there is is everything
    */
-  assertKept(afterOffset: Offset): Promise<void>;
+  assertRetained(afterOffset: Offset): Promise<void>;
   /** The first event recorded at or after the moment; undefined when none is. */
   firstSince(time: Date): Promise<Offset | undefined>;
   /**
@@ -208,7 +208,7 @@ export type LogReader = {
  */
 export type PageReader = Pick<
   LogReader,
-  "epoch" | "formerEpochs" | "bounds" | "now" | "assertKept" | "firstSince" | "read" | "history"
+  "epoch" | "formerEpochs" | "bounds" | "now" | "assertRetained" | "firstSince" | "read" | "history"
 >;
 
 /** Events that are not decoded yet, batch by batch. */

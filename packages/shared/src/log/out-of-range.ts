@@ -12,7 +12,7 @@ export class OutOfRangeError extends TapedeckError {
 }
 
 /** A limit of the stream has dropped what follows a position. `first`: the first message that the log still has. */
-export function noLongerKept(epoch: string, after: Offset, first: Sequence, field?: string): OutOfRangeError {
+export function noLongerRetained(epoch: string, after: Offset, first: Sequence, field?: string): OutOfRangeError {
   const position = formatPosition({ epoch, offset: after });
   const earliest = formatPosition({ epoch, offset: justBefore(offsetOf(first)) });
   const message = `position ${position} is no longer available: continue after ${earliest}; earlier events are lost`;

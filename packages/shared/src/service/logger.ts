@@ -13,15 +13,15 @@ export function createLogger(service: string, env: NodeJS.ProcessEnv = process.e
   const level = env.TAPEDECK_LOG_LEVEL ?? "info";
   const format = env.TAPEDECK_LOG_FORMAT ?? (process.stderr.isTTY ? "pretty" : "json");
   const options = { name: service, level: isLevel(level) ? level : "info", base: { service } };
-  const shown = format === "pretty" ? prettyLine() : escapedJson;
+  const output = format === "pretty" ? prettyLine() : escapedJson;
   const missing = (lines: number) => {
     const msg = `${lines} log lines before this one could not be written`;
-    return shown(
+    return output(
       `${JSON.stringify({ level: pino.levels.values.warn, time: Date.now(), service, name: service, msg })}\n`,
     );
   };
   const stderr = new LogOutput(2, missing);
-  return pino(options, { write: (line: string) => stderr.write(shown(line)) });
+  return pino(options, { write: (line: string) => stderr.write(output(line)) });
 }
 
 /** Messages quote what was recorded, which must not reach a terminal as it is. */

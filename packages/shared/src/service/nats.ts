@@ -38,8 +38,7 @@ export function natsSettings(read: SettingsReader): NatsSettings {
     }),
     storeDir: read.string("nats.storeDir", undefined, {
       defaultText: "none; set for the bundled NATS",
-      description:
-        "Your NATS's data folder, if it is on ingest's machine. Ingest uses it to recognize a full disk.",
+      description: "Your NATS's data folder, if it is on ingest's machine. Ingest uses it to recognize a full disk.",
     }),
     syncAlways: read.boolean("nats.syncAlways", false, {
       description:

@@ -257,10 +257,10 @@ function toNumber(value: unknown): number | undefined {
   return typeof value === "string" && /^\d+$/.test(value) ? Number(value) : undefined;
 }
 
-function toTexts(given: unknown): readonly string[] | undefined {
-  const json = typeof given === "string" ? fromJson(given) : undefined;
+function toTexts(input: unknown): readonly string[] | undefined {
+  const json = typeof input === "string" ? fromJson(input) : undefined;
   // A host may begin like JSON, too: [fd00::1].
-  const value = Array.isArray(json) ? json : given;
+  const value = Array.isArray(json) ? json : input;
   if (typeof value === "string") {
     return value
       .split(",")

@@ -32,7 +32,7 @@ export type TokenStore = {
    * only the backup knows of holds too. Returns how many were added, and how many stay revoked although the backup had
    * them.
    */
-  putBack(kept: TokenBackup): Promise<{ readonly added: number; readonly stayRevoked: number }>;
+  putBack(backup: TokenBackup): Promise<{ readonly added: number; readonly stayRevoked: number }>;
   /** The present contents, read from the bucket's leader; costs one request if nothing has changed since. */
   read(since?: TokenSnapshot): Promise<TokenSnapshot>;
 };
@@ -88,10 +88,10 @@ class TokenBucket implements TokenStore {
     return { ...next, entries: isWhole ? entries : await this.#entriesAfter(0, state.last_seq, new Map()) };
   }
 
-  async putBack(kept: TokenBackup): Promise<{ readonly added: number; readonly stayRevoked: number }> {
+  async putBack(backup: TokenBackup): Promise<{ readonly added: number; readonly stayRevoked: number }> {
     const { entries } = await this.read();
     let [added, stayRevoked] = [0, 0];
-    for (const [hash, record] of Object.entries(kept)) {
+    for (const [hash, record] of Object.entries(backup)) {
       const current = entries.get(hash);
       if (record === null) {
         if (current === undefined || current.record !== undefined) await this.#remove(hash);

@@ -15,7 +15,7 @@ const reservedName = new RegExp(`^(${reserved.join("|")})(\\s*:.*)?$`, "u");
 export function tokenNameError(name: string): string | undefined {
   const unseen = nameError(name);
   if (unseen !== undefined) return unseen;
-  const plain = shownAs(name);
+  const plain = displayedName(name);
   const [, word] = reservedName.exec(plain) ?? [];
   if (word !== undefined) return `begins with "${word}", which stands for another kind of caller: use another word`;
   if (plain.endsWith(")")) {
@@ -27,7 +27,7 @@ export function tokenNameError(name: string): string | undefined {
 }
 
 /** What a reader sees of it. NFKC makes ASCII of its lookalikes, such as a full-width parenthesis. */
-function shownAs(name: string): string {
+function displayedName(name: string): string {
   const seen = name.normalize("NFKC").replace(/[\p{M}\p{Default_Ignorable_Code_Point}]/gu, "");
   return seen.toLowerCase().replace(/\s+/gu, " ").trim();
 }

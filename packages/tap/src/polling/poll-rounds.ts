@@ -1,7 +1,7 @@
 /** Lets callers wait for a successful poll that begins after their call. */
 export class PollRounds {
   #waiting: (() => void)[] = [];
-  #begun: (() => void)[] = [];
+  #started: (() => void)[] = [];
 
   /** Resolves when a poll that has not begun yet has succeeded. Never resolves after the last poll. */
   next(): Promise<void> {
@@ -10,14 +10,14 @@ export class PollRounds {
 
   /** A poll begins. The one before it may have failed: its callers wait for this one. */
   begin(): void {
-    this.#begun.push(...this.#waiting);
+    this.#started.push(...this.#waiting);
     this.#waiting = [];
   }
 
   /** The poll has succeeded, and everything that it showed was emitted. */
   succeeded(): void {
-    const begun = this.#begun;
-    this.#begun = [];
-    for (const resolve of begun) resolve();
+    const started = this.#started;
+    this.#started = [];
+    for (const resolve of started) resolve();
   }
 }

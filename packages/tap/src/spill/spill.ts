@@ -65,7 +65,7 @@ export async function openSpill(options: SpillOptions): Promise<Spill> {
 
 /** The ordered, acknowledged store between a tap and its recorder. */
 export class Spill implements AsyncDisposable {
-  readonly #kept: KeptItems;
+  readonly #stored: KeptItems;
   readonly #disk: SpillDisk;
   readonly #deferred = new DeferredItems();
   #nextIndex: bigint;
@@ -75,7 +75,7 @@ export class Spill implements AsyncDisposable {
   /** `found`: the segments that the disk has already. */
   constructor(bounds: Bounds, disk: SpillDisk, found: readonly Segment[]) {
     this.#disk = disk;
-    this.#kept = new KeptItems(bounds, disk, found);
+    this.#stored = new KeptItems(bounds, disk, found);
     this.#nextIndex = (found.at(-1)?.last ?? disk.committed) + 1n;
   }
 
@@ -91,7 +91,7 @@ export class Spill implements AsyncDisposable {
   state(): SpillState {
     const { committed, used: diskBytes } = this.#disk;
     const firstIndex = this.#firstFrom(committed + 1n);
-    const { memoryBytes } = this.#kept;
+    const { memoryBytes } = this.#stored;
     return { firstIndex, nextIndex: this.#nextIndex, committed, memoryBytes, diskBytes, dropped: this.#deferred.total };
   }
 
@@ -101,7 +101,7 @@ export class Spill implements AsyncDisposable {
    */
   readonly append = (item: TapItem): bigint | undefined => {
     const bytes = sizeOf(item);
-    if (this.#kept.makeRoom(bytes + this.#deferred.bytes)) {
+    if (this.#stored.makeRoom(bytes + this.#deferred.bytes)) {
       this.#appendDeferred();
       const index = this.#add(item, bytes);
       if (index !== undefined) return index;
@@ -124,7 +124,7 @@ export class Spill implements AsyncDisposable {
       let position: { readonly path: string; readonly next: SegmentPosition } | undefined;
       for (let next = from; !signal.aborted; ) {
         if (next <= this.#disk.committed) next = this.#disk.committed + 1n;
-        const items = this.#kept.inMemory(next, max);
+        const items = this.#stored.inMemory(next, max);
         const segment = items.length === 0 ? this.#disk.segmentOf(next) : undefined;
         if (items.length > 0) {
           next += BigInt(items.length);
@@ -160,8 +160,8 @@ export class Spill implements AsyncDisposable {
     if (index <= this.#disk.committed) return;
     // After a crash the recorder may have more of this tap than the spill.
     if (this.#nextIndex <= index) this.#nextIndex = index + 1n;
-    this.#kept.commit(index);
-    if (this.#kept.hasFreed) this.#appendDeferred();
+    this.#stored.commit(index);
+    if (this.#stored.hasFreed) this.#appendDeferred();
     this.#wakeReaders();
   }
 
@@ -176,7 +176,7 @@ export class Spill implements AsyncDisposable {
   persist(): void {
     this.#appendDeferred();
     if (this.#isDrained()) return;
-    this.#kept.persist();
+    this.#stored.persist();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -186,7 +186,7 @@ export class Spill implements AsyncDisposable {
   /** Undefined if there is no room. */
   #add(item: TapItem, bytes: number): bigint | undefined {
     const numbered = { ...item, index: this.#nextIndex };
-    return this.#kept.add(numbered, bytes) ? this.#added() : undefined;
+    return this.#stored.add(numbered, bytes) ? this.#added() : undefined;
   }
 
   #added(): bigint {
@@ -200,13 +200,13 @@ export class Spill implements AsyncDisposable {
     for (const item of this.#deferred.release()) {
       const bytes = sizeOf(item);
       if (this.#add(item, bytes) !== undefined) continue;
-      this.#kept.addToMemory({ ...item, index: this.#nextIndex }, bytes);
+      this.#stored.addToMemory({ ...item, index: this.#nextIndex }, bytes);
       this.#added();
     }
   }
 
   #firstFrom(index: bigint): bigint {
-    return this.#kept.indexFrom(index) ?? this.#nextIndex;
+    return this.#stored.indexFrom(index) ?? this.#nextIndex;
   }
 
   #isDrained(): boolean {

@@ -132,14 +132,14 @@ export class ConnectionPolls {
 
   /** How long it took, in ms. Undefined: not done in time, or the connection has ended. */
   async #within(work: Promise<void>): Promise<number | undefined> {
-    const begun = performance.now();
+    const startedAt = performance.now();
     const done = new AbortController();
     const isDone = await Promise.race([
       work.then(() => true),
       delay(maxEffectMs, AbortSignal.any([done.signal, this.#connection.signal])).then(() => false),
     ]);
     done.abort();
-    return isDone ? Math.round(performance.now() - begun) : undefined;
+    return isDone ? Math.round(performance.now() - startedAt) : undefined;
   }
 
   #rememberQueued(answer: Buffer): void {

@@ -228,8 +228,8 @@ function behind({ loop = "", source = "", time = "" }: LoopColumns, more: Partia
   return { loop, source, at: Date.parse(time), ...unknown, ...more };
 }
 
-type Shown = { readonly causes: Causes; readonly by: TrendsSide };
-type ReadBehind = (client: Client, range: Range, pick: Pick, shown: Shown) => Promise<readonly Behind[]>;
+type Displayed = { readonly causes: Causes; readonly by: TrendsSide };
+type ReadBehind = (client: Client, range: Range, pick: Pick, displayed: Displayed) => Promise<readonly Behind[]>;
 
 async function loopsOf({ stats }: Client, range: Range, predicate: (row: StatsRow<"loops">) => boolean) {
   return (await stats.loops({ ...range, group: rows })).items.filter(predicate).map((row) => ({

@@ -34,10 +34,11 @@ export function FileShell({ data }: { readonly data: SessionData }) {
 }
 
 function View({ session }: { readonly session: string }) {
-  const shown = route.value;
-  if (shown.view === "session" && shown.session === session) return <SessionView session={session} chosen={shown} />;
-  if (shown.view === "loop" && shown.loop.session === session)
-    return <LoopView key={JSON.stringify(shown.loop)} name={shown.loop} output={shown.output} />;
+  const current = route.value;
+  if (current.view === "session" && current.session === session)
+    return <SessionView session={session} chosen={current} />;
+  if (current.view === "loop" && current.loop.session === session)
+    return <LoopView key={JSON.stringify(current.loop)} name={current.loop} output={current.output} />;
   return (
     <div class="empty">
       <h1>This is not in the file</h1>
@@ -52,14 +53,14 @@ function View({ session }: { readonly session: string }) {
 function Limits({ data: { session, events, olderEvents, statePoints } }: { readonly data: SessionData }) {
   const changes = events.filter(maySetState).length;
   const isRunning = endOf(session) === undefined;
-  const said = [
+  const remarks = [
     olderEvents > 0 &&
       `It has the newest ${events.length.toLocaleString("en")} events; ${plural(olderEvents, "older one")} left out.`,
     statePoints.length < changes &&
       `It has the state of ${statePoints.length.toLocaleString("en")} of ${changes.toLocaleString("en")} moments; in between, that of the one before is shown.`,
     isRunning && "The session was still running when this file was written.",
   ].filter((sentence) => sentence !== false);
-  return said.length === 0 ? null : <p class="notice">{said.join(" ")}</p>;
+  return remarks.length === 0 ? null : <p class="notice">{remarks.join(" ")}</p>;
 }
 
 const keys: readonly (readonly [string, string])[] = [

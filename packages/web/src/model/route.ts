@@ -36,16 +36,16 @@ export function routeOf({ pathname, search }: { readonly pathname: string; reado
   const [first = "", second = "", ...rest] = pathname.split("/").filter((part) => part !== "");
   const missing = { view: "missing", path: pathname } as const;
   if (rest.length > 0) return missing;
-  const given = <Name extends string>(name: Name) => optional(name, query.get(name));
-  if (first === "") return { view: "now", ...given("source"), ...given("filter") };
+  const queryParameter = <Name extends string>(name: Name) => optional(name, query.get(name));
+  if (first === "") return { view: "now", ...queryParameter("source"), ...queryParameter("filter") };
   if (first === "compare" && second === "") {
-    return { view: "compare", ...given("left"), ...given("right") };
+    return { view: "compare", ...queryParameter("left"), ...queryParameter("right") };
   }
   if (first === "trends" && second === "") return { view: "trends", query: search };
   if (first === "health" && second === "") return { view: "health" };
-  const output = { ...given("step"), ...given("find"), ...given("wrap") };
+  const output = { ...queryParameter("step"), ...queryParameter("find"), ...queryParameter("wrap") };
   if (first === "sessions" && second !== "") {
-    const chosen = { ...given("at"), ...given("filter"), ...given("speed"), output };
+    const chosen = { ...queryParameter("at"), ...queryParameter("filter"), ...queryParameter("speed"), output };
     return { view: "session", session: decodeURIComponent(second), ...chosen };
   }
   const loop = first === "loops" ? loopNamed(second) : undefined;

@@ -31,9 +31,9 @@ export function endOf({ endedAt, endReason }: Pick<Session, "endedAt" | "endReas
 /** The last loops are kept whole; `max` is past what a day of saving files makes. */
 export function foldSession(record: SessionRecord, events: readonly TapedeckEvent[], max = 5_000): SessionRecord {
   // Channels repeat the same fact as mirrors, which add nothing.
-  const shown = events.filter(({ kind }) => kind !== "mirror.received");
+  const visible = events.filter(({ kind }) => kind !== "mirror.received");
   let { loops, since, ended } = record;
-  for (const event of shown) {
+  for (const event of visible) {
     since = Math.min(since, timeOf(event));
     if (event.kind === "session.ended" || event.kind === "session.lost") {
       loops = withoutOpen(loops, event);
@@ -43,7 +43,7 @@ export function foldSession(record: SessionRecord, events: readonly TapedeckEven
       loops = foldLoops(loops, event, max);
     }
   }
-  return { events: record.events.concat(shown), rows: foldRows(record.rows, shown), loops, since, ended };
+  return { events: record.events.concat(visible), rows: foldRows(record.rows, visible), loops, since, ended };
 }
 
 /** Where a position is among events: the last one that is not after it. Positions sort as text. */

@@ -157,8 +157,8 @@ export function words(value: string): string {
 }
 
 function row(name: string, value: string): StateRow {
-  const said = words(value);
-  return { name, value: said, tone: toneOf(said) };
+  const text = words(value);
+  return { name, value: text, tone: toneOf(text) };
 }
 
 function toneOf(value: string): Tone {

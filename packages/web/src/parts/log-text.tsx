@@ -44,7 +44,7 @@ export function LogText({ log, step, steps, error, choices, children }: LogTextP
     if (line?.parentElement) line.parentElement.scrollTop = line.offsetTop - 48;
   }, [step, text]);
   if (log.length === 0) return <p class="quiet-text">No output was recorded in this loop. {children}</p>;
-  const shown = lines
+  const visible = lines
     .map((line, index) => ({ line, index }))
     .filter(({ line }) => line.toLowerCase().includes(searched));
   return (
@@ -80,7 +80,7 @@ export function LogText({ log, step, steps, error, choices, children }: LogTextP
       </header>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached with the keyboard */}
       <pre class={wraps ? "wraps" : ""} tabIndex={0}>
-        {shown.map(({ line, index }) => (
+        {visible.map(({ line, index }) => (
           <span key={index} ref={index === at ? marked : null} class={index === at ? "error" : ""}>
             {line}
             {"\n"}

@@ -15,19 +15,19 @@ const outcomeWords = {
   running: "running",
 };
 
-export type Shown = keyof typeof signs;
+export type DisplayedOutcome = keyof typeof signs;
 
-export function shownOutcome({ outcome, endedAt }: Pick<Step, "outcome" | "endedAt">): Shown {
+export function displayedOutcome({ outcome, endedAt }: Pick<Step, "outcome" | "endedAt">): DisplayedOutcome {
   if (endedAt === undefined) return "running";
   return outcome ?? "unknown";
 }
 
-export function outcomeWord(shown: Shown): string {
-  return outcomeWords[shown];
+export function outcomeWord(outcome: DisplayedOutcome): string {
+  return outcomeWords[outcome];
 }
 
 /** A sign with its word for those who see neither form nor colour. An empty label: the word stands beside it. */
-export function Sign({ of, label = outcomeWords[of] }: { readonly of: Shown; readonly label?: string }) {
+export function Sign({ of, label = outcomeWords[of] }: { readonly of: DisplayedOutcome; readonly label?: string }) {
   if (label === "") {
     return (
       <span class={`sign ${of}`} aria-hidden="true">

@@ -4,7 +4,7 @@ import { ticksOf } from "@tapedeck/client/lanes/loop";
 import { lengthText, type Step, stepText } from "@tapedeck/client/lanes/step";
 import { type Wait, waitedFor, waitsOf } from "@tapedeck/client/lanes/waits";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import { outcomeWord, shownOutcome } from "./small.tsx";
+import { displayedOutcome, outcomeWord } from "./small.tsx";
 
 export type WaterfallProps = {
   readonly steps: readonly Step[];
@@ -23,11 +23,11 @@ const maxNameWidth = 128;
 const tickWidth = 72;
 
 /** Steps on a common axis, drawn on a canvas. The table beside it has the same for screen readers. */
-export function Waterfall({ steps: given, from: begin, to, now, selected, select }: WaterfallProps) {
+export function Waterfall({ steps: allSteps, from: begin, to, now, selected, select }: WaterfallProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const [width, setWidth] = useState(0);
   // Channels report steps that follow at once in another order.
-  const steps = given.toSorted((a, b) => a.startedAt - b.startedAt);
+  const steps = allSteps.toSorted((a, b) => a.startedAt - b.startedAt);
   // What began at an unknown time is drawn at the first known one.
   const from = [begin, ...steps.map(({ startedAt }) => startedAt), to].find(isPossible) ?? begin;
   const waits = waitsOf(steps, { from, to, now });
@@ -73,7 +73,7 @@ export function Waterfall({ steps: given, from: begin, to, now, selected, select
             {steps.map((step) => (
               <tr key={step.position}>
                 <th scope="row">{stepText(step)}</th>
-                <td>{step.isCached ? "cached" : outcomeWord(shownOutcome(step))}</td>
+                <td>{step.isCached ? "cached" : outcomeWord(displayedOutcome(step))}</td>
                 <td>{isPossible(step.startedAt) ? durationText(step.startedAt - from) : unknownTime}</td>
                 <td>{lengthText(step, now)}</td>
                 <td>{waitedText(step, waits)}</td>
@@ -139,13 +139,13 @@ function draw(canvas: HTMLCanvasElement, drawn: Drawn): void {
   }
   for (const [index, step] of steps.entries()) {
     const y = axisHeight + index * rowHeight;
-    const shown = shownOutcome(step);
-    context.font = font(shown === "failed" ? 600 : 400);
-    context.fillStyle = colour(shown === "failed" ? "bad" : "text");
+    const outcome = displayedOutcome(step);
+    context.font = font(outcome === "failed" ? 600 : 400);
+    context.fillStyle = colour(outcome === "failed" ? "bad" : "text");
     context.fillText(fitted(context, nameOf(step), nameWidth - 12), 4, y + rowHeight / 2);
     const left = Math.max(nameWidth, x(step.startedAt));
     const right = x(step.endedAt ?? drawn.now);
-    context.fillStyle = colour(step.isCached ? "cached" : barColours[shown]);
+    context.fillStyle = colour(step.isCached ? "cached" : barColours[outcome]);
     context.fillRect(left, y + 6, Math.max(3, right - left), rowHeight - 12);
     context.fillStyle = colour("text");
     for (const wait of drawn.waits) {
@@ -154,11 +154,11 @@ function draw(canvas: HTMLCanvasElement, drawn: Drawn): void {
     }
     context.font = font(400);
     context.fillStyle = colour("quiet");
-    const said = tookOf(step);
+    const duration = tookOf(step);
     const end = Math.max(3, right - left) + left + 6;
-    const hasRoom = end + context.measureText(said).width <= width;
+    const hasRoom = end + context.measureText(duration).width <= width;
     context.textAlign = hasRoom ? "left" : "right";
-    context.fillText(said, hasRoom ? end : left - 6, y + rowHeight / 2);
+    context.fillText(duration, hasRoom ? end : left - 6, y + rowHeight / 2);
     context.textAlign = "left";
   }
 }
@@ -172,7 +172,7 @@ const barColours = {
 } as const;
 
 function nameOf(step: Step): string {
-  return `${shownOutcome(step) === "failed" ? "✕ " : ""}${stepText(step)}`;
+  return `${displayedOutcome(step) === "failed" ? "✕ " : ""}${stepText(step)}`;
 }
 
 function fitted(context: CanvasRenderingContext2D, text: string, width: number): string {

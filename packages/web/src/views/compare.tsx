@@ -10,7 +10,7 @@ import { lostSince, tapedeck, tick } from "../data/tapedeck.ts";
 import "../look/compare.css";
 import { comparePath, exactSide, loopSide } from "../model/route.ts";
 import { DifferenceList, sidePath } from "../parts/difference-list.tsx";
-import { CopyButton, DateTime, outcomeWord, Sign, shownOutcome } from "../parts/small.tsx";
+import { CopyButton, DateTime, displayedOutcome, outcomeWord, Sign } from "../parts/small.tsx";
 import { addressHere, navigate } from "../router.ts";
 
 type Sides = { readonly left: string | undefined; readonly right: string | undefined };
@@ -225,8 +225,8 @@ function LoopStrip({ choices, side, choose, which }: StripProps) {
   return (
     <span class="loop-strip">
       {choices.loops.map(loopOfOperation).map((loop) => {
-        const shown = shownOutcome(loop);
-        const label = `loop ${loop.loop}: ${outcomeWord(shown)}, ${dateTimeText(loop.startedAt, tick.value)}, on the ${which}`;
+        const displayed = displayedOutcome(loop);
+        const label = `loop ${loop.loop}: ${outcomeWord(displayed)}, ${dateTimeText(loop.startedAt, tick.value)}, on the ${which}`;
         const isChosen = side !== undefined && side.unit === "loop" && loopSide(side) === loopSide(loop);
         return (
           <button
@@ -237,7 +237,7 @@ function LoopStrip({ choices, side, choose, which }: StripProps) {
             title={label}
             onClick={() => choose(loopSide(loop))}
           >
-            <Sign of={shown} label={label} />
+            <Sign of={displayed} label={label} />
           </button>
         );
       })}
@@ -255,15 +255,18 @@ type HeadProps = { readonly side: ComparedSide; readonly children: ComponentChil
 function SideHead({ side, children }: HeadProps) {
   const { source, unit, loop, subject, session, outcome, startedAt, durationMs, failure } = side;
   const ended = millis(side.endedAt);
-  const shown = shownOutcome({ outcome: outcome ?? undefined, endedAt: outcome === null ? undefined : (ended ?? 0) });
+  const displayed = displayedOutcome({
+    outcome: outcome ?? undefined,
+    endedAt: outcome === null ? undefined : (ended ?? 0),
+  });
   const what = unit === "loop" ? `loop ${loop}` : unit === "command" ? subject : `session ${session}`;
   return (
     <>
       <h2>
-        <Sign of={shown} label="" /> {sourceText(source)} <a href={sidePath(side)}>{what}</a>
+        <Sign of={displayed} label="" /> {sourceText(source)} <a href={sidePath(side)}>{what}</a>
       </h2>
       <p class="quiet-text">
-        {outcomeWord(shown)}
+        {outcomeWord(displayed)}
         {durationMs !== null && ` after ${durationText(Number(durationMs))}`}
         {startedAt !== null && (
           <>

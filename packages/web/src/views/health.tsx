@@ -229,8 +229,8 @@ function lastSeenText({ heardAt }: Source): string {
 type Waits = Pick<Waiting, "items" | "bytes" | "dropped">;
 
 function waitsText({ items, bytes, dropped }: Waits): string {
-  const kept = items === "0" ? "nothing" : `${plural(Number(items), "item")}, ${bytesText(Number(bytes))}`;
-  return dropped === "0" ? kept : `${kept}; ${plural(Number(dropped), "frame")} had no room`;
+  const waiting = items === "0" ? "nothing" : `${plural(Number(items), "item")}, ${bytesText(Number(bytes))}`;
+  return dropped === "0" ? waiting : `${waiting}; ${plural(Number(dropped), "frame")} had no room`;
 }
 
 function isMuch(waits: Waits | undefined): boolean {

@@ -20,7 +20,7 @@ import {
 import { DifferenceList, sidePath } from "../parts/difference-list.tsx";
 import { isForView } from "../parts/keys.tsx";
 import { allSteps, LogText } from "../parts/log-text.tsx";
-import { CopyButton, DateTime, ErrorNotice, Loading, outcomeWord, Sign, shownOutcome } from "../parts/small.tsx";
+import { CopyButton, DateTime, displayedOutcome, ErrorNotice, Loading, outcomeWord, Sign } from "../parts/small.tsx";
 import { Waterfall } from "../parts/waterfall.tsx";
 import { addressHere, choose, navigate, to } from "../router.ts";
 import { LabelList } from "./source-panel.tsx";
@@ -58,16 +58,16 @@ export function LoopView({ name, output }: LoopViewProps) {
         mayPass={false}
       />
     );
-  return <Shown record={record} output={output} />;
+  return <LoopRecordView record={record} output={output} />;
 }
 
-function Shown({ record, output }: Pick<LoopViewProps, "output"> & { readonly record: LoopRecord }) {
+function LoopRecordView({ record, output }: Pick<LoopViewProps, "output"> & { readonly record: LoopRecord }) {
   const { loop, source, labels, log, before, after } = record;
   const failure = firstFailure(loop.steps);
-  const shown = shownOutcome(loop);
+  const outcome = displayedOutcome(loop);
   useEffect(() => {
-    document.title = `${sourceText(source)} loop ${loop.loop}: ${outcomeWord(shown)} · Tapedeck`;
-  }, [source, loop, shown]);
+    document.title = `${sourceText(source)} loop ${loop.loop}: ${outcomeWord(outcome)} · Tapedeck`;
+  }, [source, loop, outcome]);
   useLoopKeys(before, after);
   const chosen = loop.steps.find(({ position }) => position === output.step);
   const step = output.step === allSteps ? undefined : (chosen ?? failure);
@@ -81,10 +81,10 @@ function Shown({ record, output }: Pick<LoopViewProps, "output"> & { readonly re
           <a href={to(sourcePath(sourceText(source)))}>{sourceText(source)}</a> <span>· loop {loop.loop}</span>
         </h1>
         <p>
-          <Sign of={shown} label="" />{" "}
-          {shown === "running"
+          <Sign of={outcome} label="" />{" "}
+          {outcome === "running"
             ? `runs for ${elapsed === undefined ? unknownTime : elapsedText(elapsed)}`
-            : `${titleWords[shown]} ${shown === "unknown" ? "" : lengthText(loop, end)}`}
+            : `${titleWords[outcome]} ${outcome === "unknown" ? "" : lengthText(loop, end)}`}
           <span class="quiet-text">
             {" · "}
             <DateTime at={loop.startedAt} />
@@ -93,8 +93,8 @@ function Shown({ record, output }: Pick<LoopViewProps, "output"> & { readonly re
         <Actions loop={loop} before={before} after={after} />
       </header>
       <LabelList labels={labels} />
-      {shown === "failed" && <Failure record={record} failure={failure} error={error} />}
-      {shown === "failed" && <Differences loop={loop} />}
+      {outcome === "failed" && <Failure record={record} failure={failure} error={error} />}
+      {outcome === "failed" && <Differences loop={loop} />}
       <section aria-label="Waterfall">
         <h2 class="part">
           Waterfall <span class="quiet-text">underlined: what the loop waited for</span>

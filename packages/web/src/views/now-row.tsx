@@ -7,7 +7,7 @@ import { useMemo, useRef } from "preact/hooks";
 import { tick } from "../data/tapedeck.ts";
 import { comparePath, loopPath, sessionPath, sourcePath } from "../model/route.ts";
 import { useIsSeen } from "../parts/seen.ts";
-import { outcomeWord, Sign, shownOutcome } from "../parts/small.tsx";
+import { displayedOutcome, outcomeWord, Sign } from "../parts/small.tsx";
 import { navigate } from "../router.ts";
 
 export type NowRowProps = {
@@ -18,7 +18,7 @@ export type NowRowProps = {
   readonly hold: (isHeld: boolean) => void;
 };
 
-const shownLoops = 10;
+const maxLoops = 10;
 
 /** A row that is the same is not drawn again because another one changes. */
 export function NowRow({ row, group, isChosen, hold }: NowRowProps) {
@@ -124,7 +124,7 @@ function LoopBar({ row, loop, time }: LoopBarProps) {
       {pieces.map(({ left, width, step, label }) => (
         <span
           key={step.position}
-          class={`piece ${shownOutcome(step)}`}
+          class={`piece ${displayedOutcome(step)}`}
           title={`${stepText(step)} · ${lengthText(step, time)}`}
           style={{ left: `${left}%`, width: `max(${width}%, 3px)` }}
         >
@@ -139,7 +139,7 @@ function LoopBar({ row, loop, time }: LoopBarProps) {
 function Strip({ loops }: { readonly loops: readonly Loop[] }) {
   // "today" in a label is right for long enough: it is made again with the next loop.
   const now = tick.peek();
-  return useMemo(() => stripOf(loops.slice(-shownLoops), now), [loops]);
+  return useMemo(() => stripOf(loops.slice(-maxLoops), now), [loops]);
 }
 
 function stripOf(loops: readonly Loop[], now: number) {
@@ -147,13 +147,13 @@ function stripOf(loops: readonly Loop[], now: number) {
   return (
     <span class="strip">
       {loops.map((loop) => {
-        const shown = shownOutcome(loop);
+        const outcome = displayedOutcome(loop);
         const name = loop.kind === "loop" ? `loop ${loop.loop}` : stepText(loop);
         const took = lengthText(loop, now);
-        const label = `${name}: ${outcomeWord(shown)}, ${took}, ${dateTimeText(loop.startedAt, now)}`;
+        const label = `${name}: ${outcomeWord(outcome)}, ${took}, ${dateTimeText(loop.startedAt, now)}`;
         return (
           <a key={loop.position} href={pathOf(loop)} title={label}>
-            <Sign of={shown} label={label} />
+            <Sign of={outcome} label={label} />
           </a>
         );
       })}

@@ -5,7 +5,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { serverNow } from "../data/tapedeck.ts";
 import { indexAt, pauseAfter } from "../model/session.ts";
 import { isForView } from "../parts/keys.tsx";
-import { shownOutcome } from "../parts/small.tsx";
+import { displayedOutcome } from "../parts/small.tsx";
 import { choose } from "../router.ts";
 
 const speeds = [1, 5, 10, 50] as const;
@@ -82,7 +82,7 @@ function LoopMarks({ events, loops }: Pick<SliderProps, "events" | "loops">) {
         return (
           <span
             key={loop.position}
-            class={shownOutcome(loop)}
+            class={displayedOutcome(loop)}
             style={{
               left: `${(first / Math.max(1, last)) * 100}%`,
               width: `${(Math.max(1, end - first) / Math.max(1, last)) * 100}%`,

@@ -14,7 +14,7 @@ import { emptySession, endOf, foldSession, indexAt, loopAt, matching, type Sessi
 import { stateSections } from "../model/state-sections.ts";
 import { EventList } from "../parts/event-list.tsx";
 import { allSteps, LogText } from "../parts/log-text.tsx";
-import { CopyButton, DateTime, ErrorNotice, Loading, outcomeWord, Sign, shownOutcome } from "../parts/small.tsx";
+import { CopyButton, DateTime, displayedOutcome, ErrorNotice, Loading, outcomeWord, Sign } from "../parts/small.tsx";
 import { StateSections } from "../parts/state-panel.tsx";
 import { Waterfall } from "../parts/waterfall.tsx";
 import { choose, pathWith, to } from "../router.ts";
@@ -39,14 +39,14 @@ export function SessionView({ session, chosen }: SessionViewProps) {
       lostSince.value = undefined;
       let read = emptySession;
       let after = "start";
-      let shownAt = Number.NEGATIVE_INFINITY;
+      let displayedAt = Number.NEGATIVE_INFINITY;
       for await (const past of readHistory(session, signal)) {
         read = foldSession(read, past.events);
         after = past.position;
-        if (performance.now() - shownAt < historyMs) continue;
+        if (performance.now() - displayedAt < historyMs) continue;
         setRecord(read);
         await new Promise((resolve) => setTimeout(resolve));
-        shownAt = performance.now();
+        displayedAt = performance.now();
       }
       setRecord(read);
       setWhole(true);
@@ -65,17 +65,17 @@ export function SessionView({ session, chosen }: SessionViewProps) {
   if (head === "none")
     return <ErrorNotice text={`There is no session ${session}, or it is no longer kept.`} mayPass={false} />;
   if (head === undefined || record.events.length === 0) return <Loading what="the session" />;
-  return <Shown head={head} record={record} isWhole={isWhole} chosen={chosen} />;
+  return <SessionRecordView head={head} record={record} isWhole={isWhole} chosen={chosen} />;
 }
 
-type ShownProps = Pick<SessionViewProps, "chosen"> & {
+type SessionRecordProps = Pick<SessionViewProps, "chosen"> & {
   readonly head: Session;
   readonly record: SessionRecord;
   /** Whether all events up to now were read. */
   readonly isWhole: boolean;
 };
 
-function Shown({ head, record, isWhole, chosen }: ShownProps) {
+function SessionRecordView({ head, record, isWhole, chosen }: SessionRecordProps) {
   const { events, loops } = record;
   const { at, speed } = chosen;
   const ended = endOf(head) ?? record.ended;
@@ -139,7 +139,7 @@ function ChosenLoop({ loop, record: { events, loops }, choices }: ChosenLoopProp
         <h2 class="part">
           {loop.kind === "loop" ? <a href={to(loopPath(loop))}>loop {loop.loop}</a> : stepText(loop)}{" "}
           <span class="quiet-text">
-            {outcomeWord(shownOutcome(loop))}, {lengthText(loop, tick.value)}
+            {outcomeWord(displayedOutcome(loop))}, {lengthText(loop, tick.value)}
           </span>
           {!isOpen && (
             <button
@@ -192,15 +192,15 @@ type EventSectionProps = {
 };
 
 function EventSection({ record: { events, rows, since }, position, filter, show }: EventSectionProps) {
-  const shownRows = useMemo(() => matching(rows, filter), [rows, filter]);
-  const shownCount = shownRows === rows ? events.length : eventCount(shownRows);
+  const visibleRows = useMemo(() => matching(rows, filter), [rows, filter]);
+  const visibleCount = visibleRows === rows ? events.length : eventCount(visibleRows);
   return (
     <section aria-label="Events" class="events">
       <header>
         <h2 class="part">
           Events{" "}
           <span class="quiet-text">
-            {shownCount === events.length ? events.length : `${shownCount} of ${events.length}`}
+            {visibleCount === events.length ? events.length : `${visibleCount} of ${events.length}`}
           </span>
         </h2>
         <input
@@ -212,7 +212,7 @@ function EventSection({ record: { events, rows, since }, position, filter, show 
           onInput={(input) => choose({ filter: input.currentTarget.value })}
         />
       </header>
-      <EventList rows={shownRows} count={shownCount} since={since} at={position} choose={show} />
+      <EventList rows={visibleRows} count={visibleCount} since={since} at={position} choose={show} />
     </section>
   );
 }
@@ -260,7 +260,7 @@ function LoopList({ of, loops, chosen }: LoopListProps) {
       {loops.length === 0 && <p class="quiet-text">{none}</p>}
       <ol>
         {loops.toReversed().map((loop) => {
-          const shown = shownOutcome(loop);
+          const outcome = displayedOutcome(loop);
           const length = lengthOf(loop, tick.value) ?? 0;
           return (
             <li key={loop.position}>
@@ -268,12 +268,12 @@ function LoopList({ of, loops, chosen }: LoopListProps) {
                 href={to(pathWith({ at: loop.endPosition ?? loop.position, step: undefined }))}
                 aria-current={loop === chosen ? "true" : undefined}
               >
-                <Sign of={shown} />
+                <Sign of={outcome} />
                 <span class="number" title={loop.kind === "loop" ? undefined : loop.subject}>
                   <span class="hidden">{loop.kind} </span>
                   {loop.kind === "loop" ? loop.loop : loop.subject}
                 </span>
-                <span class={`small-bar ${shown}`}>
+                <span class={`small-bar ${outcome}`}>
                   <span style={{ width: `${(length / longest) * 100}%` }} />
                 </span>
                 <span class="took">{lengthText(loop, tick.value)}</span>
@@ -316,14 +316,14 @@ function StateAt({ head, events, position }: StateAtProps) {
       turn.isAsking = false;
     })();
   }, [head.session, position]);
-  const shown = position === undefined ? undefined : events[indexAt(events, state?.at ?? position)];
+  const current = position === undefined ? undefined : events[indexAt(events, state?.at ?? position)];
   return (
     <aside class="panel" aria-label="State at this moment" data-position={state?.at ?? ""}>
       <h2 class="part">
         State{" "}
-        {shown !== undefined && (
-          <span class="quiet-text" title={fullTimeText(timeOf(shown))}>
-            at {stampText(timeOf(shown), serverNow())}
+        {current !== undefined && (
+          <span class="quiet-text" title={fullTimeText(timeOf(current))}>
+            at {stampText(timeOf(current), serverNow())}
           </span>
         )}
       </h2>

@@ -9,9 +9,9 @@ import { stateSections } from "../model/state-sections.ts";
 import { Ago } from "../parts/small.tsx";
 import { StateSections } from "../parts/state-panel.tsx";
 
-const shownEvents = 30;
+const maxEvents = 30;
 /** Output is in the session; here is what it led to. */
-const isShown = ({ kind }: TapedeckEvent) => !/^(log|terminal|mirror)\./.test(kind);
+const isVisible = ({ kind }: TapedeckEvent) => !/^(log|terminal|mirror)\./.test(kind);
 
 /** A source's state and newest events, kept up to date. */
 function useSourceNow(source: string) {
@@ -27,9 +27,9 @@ function useSourceNow(source: string) {
       const messages = client.subscribe({ sources: [source], after: at.position, signal, onGap: () => {} });
       let isRequested = false;
       await inFrames(messages, signal, (batch) => {
-        const found = batch.flatMap((message) => (message.type === "event" ? [message.event] : [])).filter(isShown);
+        const found = batch.flatMap((message) => (message.type === "event" ? [message.event] : [])).filter(isVisible);
         if (found.length === 0) return;
-        setEvents((before) => [...found.toReversed(), ...before].slice(0, shownEvents));
+        setEvents((before) => [...found.toReversed(), ...before].slice(0, maxEvents));
         // The state is the upstream's own; the gateway folds it, and one question at a time is enough.
         if (isRequested) return;
         isRequested = true;

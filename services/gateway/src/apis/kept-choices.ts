@@ -11,16 +11,16 @@ export class OutdatedChoiceError extends Error {
 }
 
 /** Few workspaces have so many. */
-const maxKept = 1_000;
+const maxChoices = 1_000;
 
-const keptOf = new WeakMap<QueryClient, Map<string, Choice>>();
+const choicesOf = new WeakMap<QueryClient, Map<string, Choice>>();
 
 /** The choices that were made with the answers of a query, by the question. */
-export function keptChoices(query: QueryClient): Map<string, Choice> {
-  const kept = keptOf.get(query) ?? new Map<string, Choice>();
-  if (kept.size > maxKept) kept.clear();
-  keptOf.set(query, kept);
-  return kept;
+export function recentChoices(query: QueryClient): Map<string, Choice> {
+  const choices = choicesOf.get(query) ?? new Map<string, Choice>();
+  if (choices.size > maxChoices) choices.clear();
+  choicesOf.set(query, choices);
+  return choices;
 }
 
 /**

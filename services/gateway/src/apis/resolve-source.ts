@@ -12,7 +12,7 @@ import { namePart, parseSourceName, type SourceName, sourceParts } from "@tapede
 import { isUpstreamName, type UpstreamName } from "@tapedeck/shared/upstreams";
 import type { CallContext } from "../call-context.ts";
 import type { QueryClient } from "../query-client.ts";
-import { keptChoices, OutdatedChoiceError, readingChosen } from "./kept-choices.ts";
+import { OutdatedChoiceError, readingChosen, recentChoices } from "./kept-choices.ts";
 
 /** More choices than are useful in an error. */
 const maxChoices = 50;
@@ -72,36 +72,36 @@ export async function withSource<T>(
   use: (source: SourceName, readState: QueryClient["readState"]) => Promise<T>,
 ): Promise<T> {
   const readState: QueryClient["readState"] = (request) => query.readState(request);
-  const given = fullName(context, upstream);
-  if (given !== undefined) {
+  const requestedSource = fullName(context, upstream);
+  if (requestedSource !== undefined) {
     try {
-      return await use(given, readState);
+      return await use(requestedSource, readState);
     } catch (error) {
       if (!(error instanceof TapedeckError) || error.code !== "unknown_source") throw error;
     }
     return use(nameOf(await resolveSource(query, context, upstream)), readState);
   }
-  const kept = keptChoices(query);
+  const choices = recentChoices(query);
   const question = JSON.stringify([context.workspace, context.source, upstream]);
-  const known = kept.get(question);
+  const known = choices.get(question);
   if (known !== undefined) {
     try {
       return await use(known.source, readingChosen(query, known));
     } catch (error) {
       if (!mayBeOfChoice(error)) throw error;
-      kept.delete(question);
+      choices.delete(question);
     }
   }
   const { source, position } = await choose(query, context, upstream);
   const name = nameOf(source);
   if (position === undefined) return use(name, readState);
   const chosen = { source: name, position };
-  kept.set(question, chosen);
+  choices.set(question, chosen);
   try {
     return await use(name, readingChosen(query, chosen));
   } catch (error) {
     if (!(error instanceof OutdatedChoiceError)) throw error;
-    kept.delete(question);
+    choices.delete(question);
     return use(nameOf(await resolveSource(query, context, upstream)), readState);
   }
 }

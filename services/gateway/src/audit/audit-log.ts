@@ -39,8 +39,8 @@ export class AuditLog implements AsyncDisposable {
     this.#logger = logger;
   }
 
-  readonly record: Audit = (given) => {
-    const entry = auditEntryOf(given);
+  readonly record: Audit = (action) => {
+    const entry = auditEntryOf(action);
     const writing = this.#append(entry).finally(() => this.#writing.delete(writing));
     this.#writing.add(writing);
   };

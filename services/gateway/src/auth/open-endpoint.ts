@@ -11,8 +11,8 @@ export function openEndpoint(source: string, workspace: string, authenticate: Au
   const own = namePart(parts.length === 4 ? (parts[0] ?? "") : workspace);
   return async (credentials) => {
     const { authorization, protocols = [], peer } = credentials;
-    const isShown = authorization !== undefined || protocols.some((name) => name.startsWith(bearerProtocol));
-    return isShown
+    const hasToken = authorization !== undefined || protocols.some((name) => name.startsWith(bearerProtocol));
+    return hasToken
       ? authenticate(credentials)
       : { workspace: own, who: peer, kind: "address", roles: new Set(["viewer"]) };
   };

@@ -77,8 +77,7 @@ export function shardSettings(
   { workspace, auth }: { readonly workspace: string; readonly auth: "none" | "tokens" },
 ): readonly ShardConfig[] {
   const found = read.custom<readonly ShardConfig[], readonly ShardConfig[]>("shards", shards, [], {
-    description:
-      "Further logs that this gateway serves ([scale](scale.md#shards)).",
+    description: "Further logs that this gateway serves ([scale](scale.md#shards)).",
   });
   if (found.length > 0 && auth === "none") {
     read.addError("shards: they need auth: tokens, because all callers without a token are in one workspace");

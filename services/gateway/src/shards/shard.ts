@@ -28,10 +28,10 @@ export type OpenShard = Pick<GatewayApisDeps, "channel" | "limits" | "metrics" |
 };
 
 /** Connects in the background. The stack owns the connections that are made here. */
-export function openShard({ shard, servicesKey, link: given, ...parts }: OpenShard): Shard {
+export function openShard({ shard, servicesKey, link: sharedLink, ...parts }: OpenShard): Shard {
   const { channel, limits, logger, stack } = parts;
   const { name, nats } = shard;
-  const link = given ?? stack.use(linkLog(nats, limits.historyReaders, logger));
+  const link = sharedLink ?? stack.use(linkLog(nats, limits.historyReaders, logger));
   const query = stack.use(queryClient(shard.query, servicesKey, limits.queryMs, channel));
   const services = stack.use(maintainClient(shard, servicesKey, channel));
   const apis = gatewayApis({ ...parts, config: { ...shard, servicesKey }, link, query, services });

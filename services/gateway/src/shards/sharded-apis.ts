@@ -59,20 +59,20 @@ export function shardedApis(
 /** A method whose last argument names the workspace, in the shard of that. */
 function byLast<Before extends readonly unknown[], Last extends InWorkspace, Answer>(
   to: RouteTo,
-  method: (apis: GatewayApis) => (...given: [...Before, Last]) => Promise<Answer>,
-): (...given: [...Before, Last]) => Promise<Answer> {
-  return async (...given) => {
-    const { workspace } = given.at(-1) as Last;
-    return method(await to(workspace))(...given);
+  method: (apis: GatewayApis) => (...args: [...Before, Last]) => Promise<Answer>,
+): (...args: [...Before, Last]) => Promise<Answer> {
+  return async (...args) => {
+    const { workspace } = args.at(-1) as Last;
+    return method(await to(workspace))(...args);
   };
 }
 
 /** Likewise by the first argument. */
 function byFirst<First extends InWorkspace, After extends readonly unknown[], Answer>(
   to: RouteTo,
-  method: (apis: GatewayApis) => (first: First, ...given: After) => Promise<Answer>,
-): (first: First, ...given: After) => Promise<Answer> {
-  return async (first, ...given) => method(await to(first.workspace))(first, ...given);
+  method: (apis: GatewayApis) => (first: First, ...args: After) => Promise<Answer>,
+): (first: First, ...args: After) => Promise<Answer> {
+  return async (first, ...args) => method(await to(first.workspace))(first, ...args);
 }
 
 function tapedeckIn(to: RouteTo): TapedeckApi {

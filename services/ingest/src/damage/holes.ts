@@ -135,14 +135,14 @@ export class SourceHoles {
     const missing = Object.keys(cursor.ordinals).flatMap((channel) => this.#missing(channel, cursor, carried));
     if (missing.length === 0 || this.#holes.length >= maxHoles) return;
     const before = carried === undefined ? undefined : seq;
-    const others = this.#keptBetween(cursor, carried) - countOf(missing);
+    const others = this.#retainedBetween(cursor, carried) - countOf(missing);
     const { source } = this.#options;
     const { session } = cursor;
     const sessions = [...new Set([this.#last?.cursor.session ?? "", session])];
     this.#holes.push({ source, session, sessions, after: this.#last?.seq, before, missing, others });
   }
 
-  #keptBetween({ kept }: Cursor, carried: ScannedMessage | undefined): number {
+  #retainedBetween({ kept }: Cursor, carried: ScannedMessage | undefined): number {
     const before = this.#last === undefined ? 0 : this.#last.cursor.kept;
     if (kept === undefined || before === undefined) return 0;
     return kept - before - (carried === undefined || carried.expires ? 0 : sumOf(carried.counts));

@@ -103,11 +103,15 @@ async function messagesOf({ reader }: LogCheckOptions["log"]) {
  * the log's first sequence when the check began.
  */
 async function firstOnPurpose({ log, ends, dropped }: LogCheckOptions, seenFirst: Sequence): Promise<Sequence> {
-  const [said, { firstSeq, lastSeq }, what] = await Promise.all([ends.firstSeq(seenFirst), messagesOf(log), dropped()]);
+  const [reportedFirst, { firstSeq, lastSeq }, what] = await Promise.all([
+    ends.firstSeq(seenFirst),
+    messagesOf(log),
+    dropped(),
+  ]);
   const first = what === "anywhere" ? lastSeq + 1 : what === "oldest" || firstSeq > seenFirst ? firstSeq : 1;
   // Limits may be taken away later, and what they dropped is missing then still.
-  if (what !== "nothing" && first > said) await ends.dropBefore(first);
-  return Math.max(first, said);
+  if (what !== "nothing" && first > reportedFirst) await ends.dropBefore(first);
+  return Math.max(first, reportedFirst);
 }
 
 function scan({ subject, cursor, data, ...seen }: StoredMessage, holesOf: (source: SourceName) => SourceHoles): void {

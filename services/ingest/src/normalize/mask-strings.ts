@@ -64,13 +64,13 @@ function overwrite(target: Buffer, text: string, replacement: string, path: stri
 /** The bytes as text that takes exactly as many bytes, so that lengths and offsets hold. */
 function byteTrueText(bytes: Buffer): string {
   if (isUtf8(bytes)) return bytes.toString("utf8");
-  const shown = Buffer.from(bytes);
-  for (let at = 0; at < shown.length; ) {
+  const masked = Buffer.from(bytes);
+  for (let at = 0; at < masked.length; ) {
     const length = characterLength(bytes, at);
-    if (length === 0) shown[at] = 0x1a;
+    if (length === 0) masked[at] = 0x1a;
     at += length || 1;
   }
-  return shown.toString("utf8");
+  return masked.toString("utf8");
 }
 
 function characterLength(bytes: Buffer, at: number): number {

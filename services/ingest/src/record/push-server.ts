@@ -144,9 +144,9 @@ function placeOf(metadata: Metadata, workspace: string): Pick<PushContext, "work
 
 function assertKey(metadata: Metadata, key: string): void {
   if (key === "") return;
-  const given = Buffer.from(String(metadata.get("tapedeck-key")[0] ?? ""));
+  const receivedKey = Buffer.from(String(metadata.get("tapedeck-key")[0] ?? ""));
   const expected = Buffer.from(key);
-  if (given.length === expected.length && timingSafeEqual(given, expected)) return;
+  if (receivedKey.length === expected.length && timingSafeEqual(receivedKey, expected)) return;
   throw new TapedeckError("unauthenticated", "push through the gateway: tapedeck-key is missing or wrong");
 }
 

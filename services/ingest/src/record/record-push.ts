@@ -43,9 +43,9 @@ export async function* recordPush(
   const live = AbortSignal.any([signal, over.signal]);
   const committed = hello.first_index === 0n ? 0n : hello.first_index - 1n;
   const responses = new PushResponses(committed);
-  const given = admitted.options.listener?.(source);
-  const lastSeen = new LastSeenPublisher({ nats: admitted.store.nats, source, signal: live, onSeen: given?.onSeen });
-  await using session: Intake = await openIntake(admitted, { responses, lastSeen, given }, live);
+  const listener = admitted.options.listener?.(source);
+  const lastSeen = new LastSeenPublisher({ nats: admitted.store.nats, source, signal: live, onSeen: listener?.onSeen });
+  await using session: Intake = await openIntake(admitted, { responses, lastSeen, listener }, live);
   push.intake = session;
   endWhenOver(responses, session, admitted, over.signal);
   // An import has no upstream that could be called.
@@ -78,18 +78,18 @@ export async function* recordPush(
 type Reported = {
   readonly responses: PushResponses;
   readonly lastSeen: LastSeenPublisher;
-  readonly given: ReturnType<NonNullable<AdmittedPush["options"]["listener"]>> | undefined;
+  readonly listener: ReturnType<NonNullable<AdmittedPush["options"]["listener"]>> | undefined;
 };
 
 async function openIntake(
   { options, store, source, normalizer, hello, memory, signal }: AdmittedPush,
-  { responses, lastSeen, given }: Reported,
+  { responses, lastSeen, listener }: Reported,
   live: AbortSignal,
 ): Promise<Intake> {
   const { log, frameBytes } = store;
   const identityKey = store.identityKey && keyOfSource(store.identityKey, source);
-  const listener = {
-    ...given,
+  const sessionListener = {
+    ...listener,
     observation: (channel: string, bytes: Uint8Array, at: Timestamp) => lastSeen.read(channel, bytes, at),
     observed: observedPublisher(store.nats),
     session: (id: string) => responses.sessionFound(id),
@@ -102,7 +102,7 @@ async function openIntake(
     normalizer,
     hello,
     signal: live,
-    listener,
+    listener: sessionListener,
     frameBytes,
     textTtl,
     requireRedact,

@@ -23,8 +23,8 @@ export async function findEvents(deps: ApiDeps, request: FindEventsRequest): Pro
   const [after, until] = [offsetIn(request.after, "after"), offsetIn(request.until, "until")];
   return readConsistently(deps.database(), async (tx, checkpoint) => {
     // Until a rebuild has ended, the tables of an earlier version don't have all positions.
-    const isKept = checkpoint?.projection.split(" ").includes(`${eventPositions.name}.${eventPositions.version}`);
-    if (checkpoint === undefined || isKept !== true) throw notProjected();
+    const isIndexed = checkpoint?.projection.split(" ").includes(`${eventPositions.name}.${eventPositions.version}`);
+    if (checkpoint === undefined || isIndexed !== true) throw notProjected();
     const search = { after, until, limit: pageOf(filter).limit, newest: request.newest };
     const [indexed, setAside] = await Promise.all([
       findPositions(tx, filter, search),

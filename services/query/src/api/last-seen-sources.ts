@@ -85,8 +85,8 @@ export class LastSeenSources {
  * the lists that it has got, or that are late.
  */
 function updated(before: SeenCollections | undefined, reported: Heard["collections"], now: number): SeenCollections {
-  const kept = [...(before ?? [])].filter(([, { reportedAt }]) => now - reportedAt < forgottenMs);
-  const collections = new Map(kept);
+  const recent = [...(before ?? [])].filter(([, { reportedAt }]) => now - reportedAt < forgottenMs);
+  const collections = new Map(recent);
   for (const [name, { heard_at, age_ms, late }] of Object.entries(reported)) {
     const known = collections.get(name);
     if (heard_at !== undefined) {

@@ -58,8 +58,8 @@ export async function newestOperations(
   ]);
   const filter = { ofSource: allOf(ofSource(request)), own };
   const isNarrow = request.sessions.length > 0 || (await isRareSubject(tx, request));
-  const hasFilter = [request.developers, request.projects, request.upstreams, request.sources].some(isGiven);
-  const isOfKind = [request.kinds, request.outcomes].some(isGiven);
+  const hasFilter = [request.developers, request.projects, request.upstreams, request.sources].some(isSet);
+  const isOfKind = [request.kinds, request.outcomes].some(isSet);
   const isPlain = isNarrow || !(hasFilter || isOfKind);
   const all =
     request.per_source > 0
@@ -185,7 +185,7 @@ function ofNumber(column: SqlCondition, number: number | undefined): SqlConditio
   return number === undefined ? undefined : sql`${column} = ${number}::bigint`;
 }
 
-function isGiven(values: readonly string[]): boolean {
+function isSet(values: readonly string[]): boolean {
   return values.length > 0;
 }
 

@@ -139,9 +139,9 @@ class AnsweredCalls {
    * takes too long.
    */
   #lateness(): () => TapedeckError {
-    const begun = performance.now();
+    const startedAt = performance.now();
     return () => {
-      const isSilent = this.#deps.database().heardAt() < begun;
+      const isSilent = this.#deps.database().heardAt() < startedAt;
       return isSilent ? new TapedeckError("not_ready", "Postgres does not answer: try again in a moment") : tooLong();
     };
   }
@@ -155,9 +155,9 @@ class AnsweredCalls {
 
 function assertKey(metadata: Metadata, key: string): void {
   if (key === "") return;
-  const given = Buffer.from(String(metadata.get("tapedeck-key")[0] ?? ""));
+  const receivedKey = Buffer.from(String(metadata.get("tapedeck-key")[0] ?? ""));
   const expected = Buffer.from(key);
-  if (given.length === expected.length && timingSafeEqual(given, expected)) return;
+  if (receivedKey.length === expected.length && timingSafeEqual(receivedKey, expected)) return;
   throw new TapedeckError(
     "unauthenticated",
     "query answers only Tapedeck's own services: tapedeck-key is missing or wrong",

@@ -83,22 +83,22 @@ export type Reading = AsyncDisposable & {
   /** Statements that do not wait for each other's answers go along with each other. */
   readonly tx: Tx;
   /** Rejects when `tx` is not to be used. Statements may be sent before. */
-  readonly begun: Promise<unknown>;
+  readonly started: Promise<unknown>;
 };
 
 /** Begins to read one snapshot, that of the first statement which reads. */
 export async function beginReading(database: Database): Promise<Reading> {
   const client = await database.client();
   const connection = new PipelinedConnection(client);
-  const begun = Promise.all([
+  const started = Promise.all([
     settled.has(client) || connection.executeQuery(database.sessionSettings).then(() => settled.add(client)),
     connection.send("start transaction isolation level repeatable read read only"),
   ]);
   // A statement that follows it fails, too, and nobody else may be waiting.
-  begun.catch(() => {});
+  started.catch(() => {});
   return {
     tx: concurrent(connection),
-    begun,
+    started,
     async [Symbol.asyncDispose]() {
       // The end of what only reads is not waited for.
       connection.send("rollback").then(

@@ -30,8 +30,8 @@ type Snapshot = AsyncDisposable & { readonly tx: Tx };
 
 export async function openSnapshot(database: Database): Promise<Snapshot> {
   await using stack = new AsyncDisposableStack();
-  const { tx, begun } = stack.use(await beginReading(database));
-  await Promise.all([begun, noSwapUntilCommit(tx)]);
+  const { tx, started } = stack.use(await beginReading(database));
+  await Promise.all([started, noSwapUntilCommit(tx)]);
   const owned = stack.move();
   return { tx, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
@@ -45,8 +45,8 @@ export async function readConsistently<T>(
   read: (tx: Tx, checkpoint: CheckpointRow | undefined) => Promise<T>,
 ): Promise<T> {
   await using reading = await beginReading(database);
-  const { tx, begun } = reading;
+  const { tx, started } = reading;
   // The lock comes first, because the snapshot is that of the first statement which reads.
-  const [, , checkpoint] = await Promise.all([begun, noSwapUntilCommit(tx), readCheckpoint(tx)]);
+  const [, , checkpoint] = await Promise.all([started, noSwapUntilCommit(tx), readCheckpoint(tx)]);
   return await read(tx, checkpoint);
 }

@@ -67,15 +67,15 @@ function arrays<Row>(table: Table<Row>, columns: readonly (keyof Row & string)[]
 /** Made once: the texts are long, and they are needed for every batch. */
 function statementsFor(name: string, key: readonly string[], columns: Readonly<Record<string, string>>): Statements {
   const list = (names: readonly string[]) => names.map((one) => `"${one}"`).join(", ");
-  const given = (names: readonly string[]) =>
+  const parameters = (names: readonly string[]) =>
     `unnest(${names.map((one, index) => `$${index + 1}::${ownValue(columns, one)}[]`).join(", ")})`;
   const all = Object.keys(columns);
   const changed = all.filter((column) => !key.includes(column)).map((column) => `"${column}" = excluded."${column}"`);
-  const insert = `insert into "${name}" (${list(all)}) select * from ${given(all)}`;
+  const insert = `insert into "${name}" (${list(all)}) select * from ${parameters(all)}`;
   return {
     insert,
     upsert: `${insert} on conflict (${list(key)}) do update set ${changed.join(", ")}`,
-    find: `select t.* from ${given(key)} as wanted (${list(key)}) join "${name}" as t using (${list(key)})`,
-    remove: `delete from "${name}" where (${list(key)}) in (select * from ${given(key)})`,
+    find: `select t.* from ${parameters(key)} as wanted (${list(key)}) join "${name}" as t using (${list(key)})`,
+    remove: `delete from "${name}" where (${list(key)}) in (select * from ${parameters(key)})`,
   };
 }

@@ -58,11 +58,11 @@ export async function applyBatch(
     const erased = erasures(fresh);
     const marks = [...erased].map(([session, mark]) => ({ session, mark }));
     await erase(tx, views, marks);
-    const kept =
+    const remaining =
       erased.size === 0 ? fresh : fresh.filter(({ event, offset }) => offset >= (erased.get(event.session) ?? 0));
     await applyViews(tx, views, (view) =>
       // The known facts about a source stay, whether or not the mark comes in the same batch.
-      view.sessionTables.length === 0 ? fresh : kept,
+      view.sessionTables.length === 0 ? fresh : remaining,
     );
   }
   if (position > checkpoint.position)

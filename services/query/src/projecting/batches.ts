@@ -72,7 +72,7 @@ class BatchBuffer {
   readonly #due = new Notifier();
   #events: RecordedEvent[] = [];
   #bytes = 0;
-  #begunAt = 0;
+  #startedAt = 0;
   #reached: Offset | undefined;
   #announced: Offset = logStart;
   #end: StreamEnd | undefined;
@@ -124,7 +124,7 @@ class BatchBuffer {
   async gathered(): Promise<void> {
     const { company } = this.#limits;
     await nextTurn(); // events that arrived in the same turn belong together
-    const dueAt = this.#begunAt + (company?.ms ?? 0);
+    const dueAt = this.#startedAt + (company?.ms ?? 0);
     for (let leftMs = dueAt - performance.now(); !this.#isDue && leftMs > 0; leftMs = dueAt - performance.now()) {
       const timer = startTimer(() => this.#due.ring(), leftMs);
       await this.#due.next();
@@ -154,7 +154,7 @@ class BatchBuffer {
 
   /** Before the first event of a batch is added. */
   #begin(): void {
-    if (!this.hasBatch) this.#begunAt = performance.now();
+    if (!this.hasBatch) this.#startedAt = performance.now();
   }
 
   get #isDue(): boolean {

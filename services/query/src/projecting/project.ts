@@ -75,11 +75,11 @@ export async function* project(options: Project): AsyncGenerator<Projected, void
  * checkpoint of the one before.
  */
 async function* overlapping<In, Out>(
-  given: AsyncGenerator<In, void>,
+  items: AsyncGenerator<In, void>,
   begin: (one: In) => Promise<{ readonly committed: Promise<Out> }>,
 ): AsyncGenerator<Out, void> {
   let last: Promise<Out> | undefined;
-  let next = given.next();
+  let next = items.next();
   for (;;) {
     const committed = await Promise.race([next.then(() => undefined), ...(last === undefined ? [] : [last])]);
     if (committed !== undefined) {
@@ -89,12 +89,12 @@ async function* overlapping<In, Out>(
     }
     const { done, value } = await next;
     if (done === true) break;
-    const begun = begin(value);
-    begun.catch(() => {}); // if the last one failed, this one has to
+    const started = begin(value);
+    started.catch(() => {}); // if the last one failed, this one has to
     if (last !== undefined) yield await last;
-    last = (await begun).committed;
+    last = (await started).committed;
     last.catch(() => {});
-    next = given.next();
+    next = items.next();
     next.catch(() => {}); // reported when its turn comes
   }
   if (last !== undefined) yield await last;

@@ -146,15 +146,15 @@ async function prepare(shadow: Database, { log, views, fresh = false }: Rebuild)
     checkpoint?.epoch === log.epoch &&
     checkpoint.projection === projectionVersion(views) &&
     checkpoint.position <= lastOffset &&
-    (await isKept(log, checkpoint.position));
+    (await isRetained(log, checkpoint.position));
   if (!isReusable) await dropSchemas(shadow, shadowSchema);
   await migrate(shadow);
 }
 
 /** Whether the log still has all that follows. */
-async function isKept(log: LogReader, after: Offset): Promise<boolean> {
+async function isRetained(log: LogReader, after: Offset): Promise<boolean> {
   try {
-    await log.assertKept(after);
+    await log.assertRetained(after);
     return true;
   } catch (error) {
     if (error instanceof OutOfRangeError) return false;

@@ -51,13 +51,13 @@ async function firstThere(folder: string): Promise<string> {
 
 /** What `tapedeck run` records here, and as whose. */
 export function checkNames(env: NodeJS.ProcessEnv, folder: string): Finding {
-  const said = [env.TAPEDECK_DEVELOPER || loginName(), env.TAPEDECK_PROJECT || projectName(folder, undefined)];
-  const names = said.map(namePart);
+  const texts = [env.TAPEDECK_DEVELOPER || loginName(), env.TAPEDECK_PROJECT || projectName(folder, undefined)];
+  const names = texts.map(namePart);
   const source = names.join("/");
-  if (said.every((name, index) => name === names[index])) return ok("names", `recorded here as ${source}`);
+  if (texts.every((name, index) => name === names[index])) return ok("names", `recorded here as ${source}`);
   return warn(
     "names",
-    `${said.join("/")} is recorded here as ${source}`,
+    `${texts.join("/")} is recorded here as ${source}`,
     "set TAPEDECK_DEVELOPER or TAPEDECK_PROJECT if that is not what you want (lowercase letters, digits, - and _)",
   );
 }

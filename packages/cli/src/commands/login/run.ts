@@ -35,14 +35,14 @@ export async function login(url: string, options: LoginOptions): Promise<void> {
   const token = first.auth === "none" ? undefined : await tokenFor(whole, env);
   const about = token === undefined ? first : await asking(token);
 
-  const kept = readContexts(env);
+  const stored = readContexts(env);
   const context: Context = {
     url: whole,
     grpcPort: options.grpcPort ?? about.grpcPort,
     ...(token !== undefined && { token }),
     ...(ca !== undefined && { ca: resolve(ca) }),
   };
-  writeContexts(env, { current: name, contexts: { ...kept.contexts, [name]: context } });
+  writeContexts(env, { current: name, contexts: { ...stored.contexts, [name]: context } });
   const { token: is } = about;
   const who =
     is === undefined
@@ -53,8 +53,8 @@ export async function login(url: string, options: LoginOptions): Promise<void> {
 
 /** Takes TAPEDECK_TOKEN, else asks in a terminal, else reads the first line of stdin. */
 async function tokenFor(url: string, env: NodeJS.ProcessEnv): Promise<string> {
-  const given = env.TAPEDECK_TOKEN?.trim() ?? "";
-  if (given !== "") return given;
+  const envToken = env.TAPEDECK_TOKEN?.trim() ?? "";
+  if (envToken !== "") return envToken;
   const read = process.stdin.isTTY ? await askHidden(`Token for ${url}: `) : await text(process.stdin);
   const token = read.trim().split("\n")[0]?.trim() ?? "";
   if (token !== "") return token;

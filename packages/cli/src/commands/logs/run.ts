@@ -60,9 +60,9 @@ export async function logs(options: LogsOptions): Promise<void> {
       const event = message.event as unknown as TextEvent;
       if (!isMeant(event, options) || event.detail?.noise === true) continue;
       if (options.json) last.take(jsonText(event));
-      else for (const line of text.take(originOf(event), event.detail?.text ?? "")) last.take(shown(line));
+      else for (const line of text.take(originOf(event), event.detail?.text ?? "")) last.take(lineOf(line));
     }
-    for (const line of text.rest()) last.take(shown(line));
+    for (const line of text.rest()) last.take(lineOf(line));
     last.release();
     if (last.taken === 0 && !stop.signal.aborted) printError("no output matches");
   } catch (error) {
@@ -98,7 +98,7 @@ function originOf({ subject = "", detail = {} }: TextEvent): string {
   return container === "" || subject.includes("/") ? `${pod.slice(0, 8)}${container && `/${container}`}` : container;
 }
 
-function shown({ origin, text }: { readonly origin: string; readonly text: string }): string {
+function lineOf({ origin, text }: { readonly origin: string; readonly text: string }): string {
   return origin === "" ? text : `${coloured("cyan", `${origin} |`)} ${text}`;
 }
 

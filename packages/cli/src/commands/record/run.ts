@@ -63,9 +63,9 @@ async function recordUntil({ options, target, home, stop }: Recorded): Promise<b
     if (claimed !== undefined) claims.use(claimed);
     return claimed !== undefined;
   });
-  const given: TapIdentity = { developer, project, upstream, tap: id.tap, redact, settings, labels: source.labels };
+  const identity: TapIdentity = { developer, project, upstream, tap: id.tap, redact, settings, labels: source.labels };
   const folder = join(home, id.tap);
-  const spill = await openSpill({ dir: folder, hello: given, to: target.name });
+  const spill = await openSpill({ dir: folder, hello: identity, to: target.name });
   const { firstIndex, nextIndex } = spill.state();
   // Its remaining items were recorded under the name that it had then.
   const name = firstIndex < nextIndex ? { project: spill.hello().project } : {};
@@ -91,7 +91,7 @@ async function recordUntil({ options, target, home, stop }: Recorded): Promise<b
     control: running.control,
     developer: options.developer || undefined,
     printLine,
-    identity: ofFolder.then((found) => ({ ...given, ...name, labels: { ...found, ...labels } })),
+    identity: ofFolder.then((found) => ({ ...identity, ...name, labels: { ...found, ...labels } })),
     onWelcome: lines.welcomed,
     onAway: lines.away,
   });

@@ -138,7 +138,7 @@ class TapeReader implements LogReader {
   }
 
   /** A file has all of its events. */
-  async assertKept(): Promise<void> {}
+  async assertRetained(): Promise<void> {}
 
   historyBatches(...read: Parameters<LogReader["history"]>) {
     return oneEach(this.history(...read));

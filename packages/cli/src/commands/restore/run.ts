@@ -34,20 +34,20 @@ export async function restore(
   await using machine = await openStoppedMachine(data);
   const { nats } = machine;
   await checkForgettable(machine.databaseUrl);
-  const kept = await makeRoom(nats, replace, join(machine.dataDir, "replaced", fileTime()));
-  const { num_replicas = snapshot.config.num_replicas } = kept ?? {};
+  const replaced = await makeRoom(nats, replace, join(machine.dataDir, "replaced", fileTime()));
+  const { num_replicas = snapshot.config.num_replicas } = replaced ?? {};
   const fitting = { ...snapshot, config: { ...snapshot.config, num_replicas } };
   const restored = await restoreLog(nats, fitting, withProgress(pieces(), progressTo));
   await forgetEnds(nats);
   const forgotten = await forgetTables(nats, machine.databaseUrl);
   printResult(snapshot, restored);
-  if (kept !== undefined && kept.folder !== undefined) print(`the previous log is kept in ${kept.folder}`);
+  if (replaced !== undefined && replaced.folder !== undefined) print(`the previous log is kept in ${replaced.folder}`);
   if (forgotten) print("the tables are ahead of the log: they are rebuilt at the next start");
   if (tokens !== undefined && withTokens) await restoreTokens(nats, tokens);
   const about = {
     epoch: restored.epoch,
     messages: snapshot.state.messages,
-    ...(kept?.folder && { kept: kept.folder }),
+    ...(replaced?.folder && { kept: replaced.folder }),
   };
   await auditDone(auditHere(nats, { action: "log.restored", about }));
 }
@@ -87,14 +87,14 @@ async function* withProgress(
   }
 }
 
-type Kept = {
+type ReplacedLog = {
   /** Undefined where there was nothing in the log. */
   readonly folder: string | undefined;
   readonly num_replicas: number;
 };
 
 /** What of the log that was there is kept; undefined where there was none. */
-async function makeRoom(nats: NatsConnection, replace: boolean, keepIn: string): Promise<Kept | undefined> {
+async function makeRoom(nats: NatsConnection, replace: boolean, keepIn: string): Promise<ReplacedLog | undefined> {
   const jsm = await jetstreamManager(nats, { checkAPI: false });
   const info = await jsm.streams.info(streamName).catch((error: Error) => {
     if (error.name === "StreamNotFoundError") return undefined;

@@ -37,10 +37,10 @@ export async function startCommand(
     for (const [signal, handler] of handlers) process.off(signal, handler);
     witness.leave();
   };
-  const shown = stderr !== undefined && child.stderr !== null ? passOn(child.stderr, stderr) : undefined;
+  const forwarded = stderr !== undefined && child.stderr !== null ? passOn(child.stderr, stderr) : undefined;
   const exited = new Promise<CommandExit>((resolve) => {
     child.once("exit", async (code, signal) => {
-      await Promise.all([shown?.(lastWordsMs), witness.settled()]);
+      await Promise.all([forwarded?.(lastWordsMs), witness.settled()]);
       resolve({ code, signal });
     });
   });

@@ -69,11 +69,11 @@ async function prepare(
     if (recordable === undefined) return undefined;
     const plan = await planRun(recordable, options, requested.env);
     if (plan.reason !== undefined) warn(plan.reason);
-    for (const [what, given] of [
+    for (const [what, value] of [
       ["developer", options.developer],
       ["project", options.project],
     ] as const) {
-      if (given && namePart(given) !== given) warn(`${what} "${given}" is recorded as ${namePart(given)}`);
+      if (value && namePart(value) !== value) warn(`${what} "${value}" is recorded as ${namePart(value)}`);
     }
     return { recordable, plan };
   } catch (error) {
@@ -112,7 +112,7 @@ async function record(
       return undefined;
     }
     const { recordCommand } = await loading;
-    const given: Labels = { ...recordable.labels, ...options.label };
+    const ownLabels: Labels = { ...recordable.labels, ...options.label };
     return await recordCommand({
       upstream,
       command,
@@ -123,8 +123,8 @@ async function record(
       plan,
       sessions: sessionLines(options.url, env, warn),
       developer: options.developer || undefined,
-      labels: sessionLabels(folder, env).then((labels) => ({ ...labels, ...given })),
-      ...(upstream === "skaffold" && { git: gitOf(folder, { ...ciLabels(env), ...given }) }),
+      labels: sessionLabels(folder, env).then((labels) => ({ ...labels, ...ownLabels })),
+      ...(upstream === "skaffold" && { git: gitOf(folder, { ...ciLabels(env), ...ownLabels }) }),
       isUpstream,
       endsInside,
       exited,
@@ -137,8 +137,8 @@ async function record(
 }
 
 /** The labels that git gives for the code, except those that are set otherwise. */
-function gitOf(folder: string, given: Labels) {
-  return { names: gitNames.filter((name) => !Object.hasOwn(given, name)), readGit: () => gitState(folder) };
+function gitOf(folder: string, labels: Labels) {
+  return { names: gitNames.filter((name) => !Object.hasOwn(labels, name)), readGit: () => gitState(folder) };
 }
 
 function isOn(text: string | undefined): boolean {

@@ -17,7 +17,7 @@ export async function listShards({ url, json = false }: ListShardsOptions): Prom
 }
 
 /** What people see of the steps that take time. */
-const shown: Partial<Readonly<Record<Moving["step"], { readonly what: string; readonly unit: string }>>> = {
+const stepTexts: Partial<Readonly<Record<Moving["step"], { readonly what: string; readonly unit: string }>>> = {
   copying: { what: "copy", unit: "messages" },
   removing: { what: "remove from the old shard", unit: "messages" },
   rebuilding: { what: "rebuild the old shard's tables", unit: "events" },
@@ -41,7 +41,7 @@ export async function moveWorkspace(
       if (now === "switched" && waitedSince !== undefined) {
         print(`switched: nothing was recorded for ${((performance.now() - waitedSince) / 1_000).toFixed(1)} s`);
       }
-      const show = shown[now];
+      const show = stepTexts[now];
       if (now !== step) {
         progress?.[Symbol.dispose]();
         progress = show && new Progress({ ...show, ...progressTo });

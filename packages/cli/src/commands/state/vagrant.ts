@@ -109,11 +109,11 @@ function jobText(job: VagrantJob | undefined): string {
   if (job === undefined) return "";
   const { command, cli_args: { args = [], flags = [] } = {} } = job.command ?? {};
   if (command === undefined) return `(${jobOperations.find((name) => name in job) ?? "job"})`;
-  const given = flags.map(({ name = "", string, bool }) => {
+  const options = flags.map(({ name = "", string, bool }) => {
     if (string !== undefined) return `--${name}=${string}`;
     return bool === false ? `--no-${name}` : `--${name}`;
   });
-  return [command, ...args, ...given].join(" ");
+  return [command, ...args, ...options].join(" ");
 }
 
 const jobOperations = ["init", "init_basis", "init_project", "noop", "auth", "docs", "validate"] as const;

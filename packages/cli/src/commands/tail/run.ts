@@ -5,7 +5,7 @@ import { filterOf, parametersOf } from "../../api/filter.ts";
 import { reportUnrecorded } from "../../api/unrecorded.ts";
 import { CommandError } from "../../command-error.ts";
 import { coloured } from "../../display/colour.ts";
-import { eventLines, type ShownEvent, sourceColumn } from "../../display/event-lines.ts";
+import { type DisplayedEvent, eventLines, sourceColumn } from "../../display/event-lines.ts";
 import { printGap } from "../../display/gap.ts";
 import { isErrorTerminal, jsonText, outputColumns, print, printError } from "../../display/output.ts";
 
@@ -41,8 +41,8 @@ function defaultKinds(): readonly string[] {
   const families = new Map<string, Kind[]>();
   for (const kind of kinds) families.set(kindNoun(kind), [...(families.get(kindNoun(kind)) ?? []), kind]);
   return [...families].flatMap(([noun, members]) => {
-    const shown = members.filter((kind) => !quiet.includes(kind));
-    return shown.length === members.length ? [`${noun}.*`] : shown;
+    const visible = members.filter((kind) => !quiet.includes(kind));
+    return visible.length === members.length ? [`${noun}.*`] : visible;
   });
 }
 
@@ -53,7 +53,7 @@ export async function tail(options: TailOptions): Promise<void> {
   let isEmpty = true;
   // Grows with the names that come.
   let sourceWidth = sourceColumn([]);
-  const show = (event: ShownEvent) => {
+  const show = (event: DisplayedEvent) => {
     isEmpty = false;
     sourceWidth = sourceColumn([event], sourceWidth);
     const lines = options.json ? [jsonText(event)] : eventLines(event, columns, sourceWidth);
@@ -61,7 +61,7 @@ export async function tail(options: TailOptions): Promise<void> {
   };
   let after = options.after ?? options.since;
   if (after === undefined && options.until === undefined) {
-    const { items, position } = await api.get<Page<ShownEvent>>("/api/v1/events", {
+    const { items, position } = await api.get<Page<DisplayedEvent>>("/api/v1/events", {
       ...parametersOf(filter),
       last: Math.max(1, options.last),
     });

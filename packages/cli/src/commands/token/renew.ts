@@ -30,8 +30,8 @@ export async function renewToken({ url, json = false }: RenewTokenOptions): Prom
 
 /** Only where the login still has the old one. */
 function replaceIn(context: string, old: string, token: string): void {
-  const kept = readContexts(process.env);
-  const one = ownValue(kept.contexts, context);
+  const stored = readContexts(process.env);
+  const one = ownValue(stored.contexts, context);
   if (one?.token !== old) return;
-  writeContexts(process.env, { ...kept, contexts: { ...kept.contexts, [context]: { ...one, token } } });
+  writeContexts(process.env, { ...stored, contexts: { ...stored.contexts, [context]: { ...one, token } } });
 }

@@ -53,9 +53,9 @@ async function showLog(log: LogFile, verbose: boolean, signal: AbortSignal, prin
     from += text.length;
     const lines = (rest + text.toString()).split("\n");
     rest = lines.pop() ?? "";
-    const shown = lines.flatMap((line) => pretty(basename(path, ".log"), line, verbose) ?? []);
-    for (const line of shown.slice(0, maxLines)) printLine(line);
-    if (shown.length > maxLines) printLine(`… and ${shown.length - maxLines} more lines in ${path}`);
+    const visible = lines.flatMap((line) => pretty(basename(path, ".log"), line, verbose) ?? []);
+    for (const line of visible.slice(0, maxLines)) printLine(line);
+    if (visible.length > maxLines) printLine(`… and ${visible.length - maxLines} more lines in ${path}`);
   }
 }
 
@@ -73,8 +73,8 @@ function pretty(service: string, text: string, verbose: boolean): string | undef
   if (!verbose && level < warning) return undefined;
   const cause = line.err?.message === undefined || line.err.message === line.msg ? "" : ` (${line.err.message})`;
   const colour = level >= error ? "red" : level >= warning ? "yellow" : "dim";
-  const shown = `${service}: ${line.msg ?? ""}${cause}`;
-  return coloured(colour, `${new Date(line.time ?? Date.now()).toTimeString().slice(0, 8)} ${shown}`);
+  const message = `${service}: ${line.msg ?? ""}${cause}`;
+  return coloured(colour, `${new Date(line.time ?? Date.now()).toTimeString().slice(0, 8)} ${message}`);
 }
 
 function parse(text: string): Line | undefined {

@@ -223,11 +223,11 @@ const columns = 80;
 
 /** The remark beside the command, or below it where one of them is long. */
 function command(text: string, remark: string): string {
-  const shown = `  ${coloured("cyan", text)}`;
+  const line = `  ${coloured("cyan", text)}`;
   const width = text.length + 2;
   return width < column && column + remark.length <= columns
-    ? `${shown}${" ".repeat(column - width)}${coloured("dim", remark)}`
-    : `${shown}\n${" ".repeat(4)}${coloured("dim", remark)}`;
+    ? `${line}${" ".repeat(column - width)}${coloured("dim", remark)}`
+    : `${line}\n${" ".repeat(4)}${coloured("dim", remark)}`;
 }
 
 function bold(text: string): string {

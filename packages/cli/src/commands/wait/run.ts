@@ -4,7 +4,7 @@ import { type ApiClient, apiAt, type Page } from "../../api/api.ts";
 import { filterOf, parametersOf } from "../../api/filter.ts";
 import { reportUnrecorded } from "../../api/unrecorded.ts";
 import { CommandError } from "../../command-error.ts";
-import { eventLines, type ShownEvent } from "../../display/event-lines.ts";
+import { type DisplayedEvent, eventLines } from "../../display/event-lines.ts";
 import { isErrorTerminal, jsonText, outputColumns, print, printError } from "../../display/output.ts";
 
 export type WaitOptions = {
@@ -43,7 +43,7 @@ export async function wait(options: WaitOptions): Promise<void> {
   using client = connect({ url: api.base, ...(api.token !== undefined && { token: api.token }) });
   try {
     for await (const event of client.events({ ...filter, after, signal: stop.signal })) {
-      const came = event as unknown as ShownEvent;
+      const came = event as unknown as DisplayedEvent;
       const lines = options.json ? [jsonText(came)] : eventLines(came, outputColumns());
       for (const line of lines) print(line);
       end(orFail.some((kind) => isOfKind(came.kind, kind)) ? 1 : 0);

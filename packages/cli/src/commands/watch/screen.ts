@@ -28,7 +28,7 @@ const signs: Readonly<
 };
 
 const barColumns = 32;
-const shownLoops = 10;
+const maxLoops = 10;
 
 /** All sources, failures first. Lines that do not fit below each other are counted in the last one. */
 export function screenOf(now: Now, canvas: Canvas): readonly string[] {
@@ -44,9 +44,9 @@ export function screenOf(now: Now, canvas: Canvas): readonly string[] {
   });
   const all = [summary(byGroup), "", ...lines.slice(0, -1)];
   if (all.length < canvas.rows) return all;
-  const kept = all.slice(0, Math.max(1, canvas.rows - 2));
-  const hidden = `… ${plural(all.length - kept.length, "more line")}: a larger window shows them`;
-  return [...kept, styleText("dim", cliTruncate(hidden, canvas.columns))];
+  const visible = all.slice(0, Math.max(1, canvas.rows - 2));
+  const hidden = `… ${plural(all.length - visible.length, "more line")}: a larger window shows them`;
+  return [...visible, styleText("dim", cliTruncate(hidden, canvas.columns))];
 }
 
 function summary(byGroup: ReadonlyMap<Group, readonly Lane[]>): string {
@@ -72,7 +72,7 @@ function rowLines(row: Lane, width: number, { columns, at }: Canvas): readonly s
 
 /** The last loops, the newest right. */
 function strip(loops: readonly Loop[]): string {
-  const ended = loops.filter(({ endedAt }) => endedAt !== undefined).slice(-shownLoops);
+  const ended = loops.filter(({ endedAt }) => endedAt !== undefined).slice(-maxLoops);
   return ended.map(({ outcome = "unknown" }) => styleText(signs[outcome].colour, signs[outcome].text)).join("");
 }
 
@@ -107,13 +107,13 @@ function lengthOf(line: string): number {
 }
 
 /** For a pipe: a line for each source whose sign or step differs from the last line printed for it. */
-export function changesOf(now: Now, said: Map<string, string>, at: number): readonly string[] {
+export function changesOf(now: Now, printed: Map<string, string>, at: number): readonly string[] {
   return [...now.values()].flatMap((row) => {
     const { sign, step, text } = headlineOf(row, at);
     const state = `${sign} ${step}`;
-    if (said.get(row.source) === state) return [];
-    said.set(row.source, state);
-    const shown = sign === "running" ? step : [step, text].filter((part) => part !== "").join(": ");
-    return [`${new Date(at).toISOString()}  ${spokenSource(row.source)}  ${signs[sign].word}  ${shown}`];
+    if (printed.get(row.source) === state) return [];
+    printed.set(row.source, state);
+    const activity = sign === "running" ? step : [step, text].filter((part) => part !== "").join(": ");
+    return [`${new Date(at).toISOString()}  ${spokenSource(row.source)}  ${signs[sign].word}  ${activity}`];
   });
 }

@@ -13,10 +13,10 @@ export async function lanesView(terminal: Terminal): Promise<LanesView> {
 }
 
 function lines(): LanesView {
-  const said = new Map<string, string>();
+  const printed = new Map<string, string>();
   return {
     show: (now) => {
-      for (const line of changesOf(now, said, Date.now())) print(line);
+      for (const line of changesOf(now, printed, Date.now())) print(line);
     },
     isConnected: () => {},
     end: () => {},

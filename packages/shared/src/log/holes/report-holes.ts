@@ -91,10 +91,10 @@ class HoleCheck {
     for await (const batch of batches) {
       const { offset } = batch.at(-1) as HeldEvent;
       const hole = this.#next(offset);
-      const kept = hole === undefined ? batch : batch.filter((held) => sequenceOf(held.offset) <= hole.last);
-      if (kept.length > 0) yield kept;
+      const beforeHole = hole === undefined ? batch : batch.filter((held) => sequenceOf(held.offset) <= hole.last);
+      if (beforeHole.length > 0) yield beforeHole;
       // The hole goes on behind the batch.
-      if (hole === undefined || kept.length === batch.length) this.#done = laterOf(this.#done, offset);
+      if (hole === undefined || beforeHole.length === batch.length) this.#done = laterOf(this.#done, offset);
       else throw lostInHole(this.#epoch, hole);
     }
   }

@@ -54,7 +54,7 @@ it("a follower never jumps behind a hole at which the tail emptied its ring mean
   const deps: FollowDeps = {
     bounds: async () => expect.fail(),
     lastMatch: async () => offsetOf(11),
-    assertKept: async () => {},
+    assertRetained: async () => {},
     tail: { now: () => ({ ring: held, last: endOf(11) }), watches, [Symbol.asyncDispose]: async () => {} },
     history: {
       // biome-ignore lint/correctness/useYield: it throws

@@ -21,7 +21,7 @@ import type { SharedEvent } from "./shared-event.ts";
 import type { Tail } from "./tail.ts";
 import type { Watch } from "./watch.ts";
 
-export type FollowDeps = Pick<LogReader, "bounds" | "lastMatch" | "assertKept"> & {
+export type FollowDeps = Pick<LogReader, "bounds" | "lastMatch" | "assertRetained"> & {
   readonly tail: Tail;
   readonly history: Pick<SharedHistory, "batches">;
 };
@@ -138,8 +138,8 @@ class Follower {
     }
     if (this.#isOver) return;
     // What matched may have been dropped, so that nothing was left to read.
-    const isKept = await this.#ask(() => this.#deps.assertKept(this.#done).then(() => true));
-    if (isKept) this.#done = laterOf(this.#done, reached);
+    const isRetained = await this.#ask(() => this.#deps.assertRetained(this.#done).then(() => true));
+    if (isRetained) this.#done = laterOf(this.#done, reached);
   }
 
   /** Reads what the ring has, up to its end. */

@@ -171,7 +171,7 @@ class LogTail implements Tail {
   async #skipLost(entries: Ring<SharedEvent>, leader: Leader, newest: Sequence): Promise<void> {
     const next = this.#last + 1;
     const readable = newest < next ? undefined : await leader.readableAfter(next, []);
-    const first = Math.max(await leader.firstKept(), readable ?? 1);
+    const first = Math.max(await leader.firstRetained(), readable ?? 1);
     if (first > next) this.#skip(entries, first - 1);
   }
 
@@ -181,7 +181,7 @@ class LogTail implements Tail {
     this.#held = held;
     for (let message = held.shift(); message !== undefined; message = held.shift()) {
       const next = this.#last + 1;
-      const isDropped = message.seq > next && (await leader.firstKept()) > next;
+      const isDropped = message.seq > next && (await leader.firstRetained()) > next;
       // Another run has begun meanwhile, and has read further.
       if (this.#held !== held) return;
       if (isDropped) this.#skip(entries, message.seq - 1);

@@ -68,8 +68,8 @@ export async function* readHistory<T>(
       using held = hold(messages);
       for (let message = held.next(); message !== undefined; message = held.next()) {
         if (message.seq > end || signal.aborted) return;
-        const given = read(message);
-        if (given !== undefined) yield given;
+        const event = read(message);
+        if (event !== undefined) yield event;
         reader.passed(message.seq);
         if (shift.isOver) await shift.next();
       }
@@ -133,7 +133,7 @@ class RangeReader {
   readonly #signal: AbortSignal;
   readonly #retry = backoff(50, 2_000);
   #reading: ConsumerProgress | undefined;
-  #hasBegun = false;
+  #hasStarted = false;
   #next: Sequence;
   #size: number;
   /** Nothing is missing before the first message of a reader that takes what there is. */
@@ -206,8 +206,8 @@ class RangeReader {
     if (isStuck && (await this.#isPastUnreadable())) return { messages, complete, loss: undefined, isBehind: false };
     const missing = this.#firstMissing(messages, complete);
     const loss = missing && (await this.#answered(this.#deps.losses.dropped(missing)));
-    const given = loss === undefined ? messages : messages.filter(({ seq }) => seq < (missing as Sequence));
-    return { messages: given, complete, loss, isBehind: isStuck };
+    const readable = loss === undefined ? messages : messages.filter(({ seq }) => seq < (missing as Sequence));
+    return { messages: readable, complete, loss, isBehind: isStuck };
   }
 
   async #consumer(): Promise<ConsumerProgress> {
@@ -215,8 +215,8 @@ class RangeReader {
     const consumer = await this.#answered(addConsumer(this.#deps, this.#next, this.#range.subjects));
     this.#reading = { consumer, delivered: 0 };
     // The consumer before may have gone with its stream.
-    if (this.#hasBegun) await this.#answered(this.#deps.checkSame());
-    this.#hasBegun = true;
+    if (this.#hasStarted) await this.#answered(this.#deps.checkSame());
+    this.#hasStarted = true;
     return this.#reading;
   }
 
@@ -274,8 +274,8 @@ export async function* readLasts<T>(
       }
       isDrained = pulled.drained;
       for (const message of pulled.messages) {
-        const given = read(message);
-        if (given !== undefined) yield given;
+        const event = read(message);
+        if (event !== undefined) yield event;
       }
     }
   } finally {

@@ -21,7 +21,7 @@ import type { Stored } from "./direct-get.ts";
 import { ElectionReader, type ElectionReaderDeps } from "./election-reader.ts";
 import { type HistoryDeps, type MessageRange, readHistory, readLasts, readStretch } from "./history.ts";
 import { Leader, orNotReady } from "./leader.ts";
-import { keptBy, lossesOf, passedLosses } from "./losses.ts";
+import { lossesOf, passedLosses, retainedBy } from "./losses.ts";
 import { besideEachOther, type ReadOneMessage, type ReadRuns, readEventBatches, readEvents } from "./read-events.ts";
 import { Replicas } from "./replicas.ts";
 
@@ -61,7 +61,7 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
   const shift = new Shift();
   const checkSame = () => leader.checkSame(epoch);
   const losses = lossesOf(leader, epoch);
-  const assertKept = keptBy(losses);
+  const assertRetained = retainedBy(losses);
   const historyDeps = {
     ...deps,
     warn,
@@ -80,7 +80,7 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
 
   const followBatches: LogReader["followBatches"] = (from, options) => {
     tail ??= openTail({ ...deps, warn, readMessage, forget: (session, erasedAt) => history.forget(session, erasedAt) });
-    return followLog({ tail, bounds, lastMatch, history, assertKept }, from, options);
+    return followLog({ tail, bounds, lastMatch, history, assertRetained }, from, options);
   };
 
   const leaderStoredAt = (sequence: Sequence) => storedAt(deps, leader, sequence);
@@ -109,10 +109,10 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
     epoch,
     formerEpochs,
     bounds,
-    pages: pageReader({ epoch, formerEpochs, now: () => leader.now(), assertKept }, election, readMessage),
+    pages: pageReader({ epoch, formerEpochs, now: () => leader.now(), assertRetained }, election, readMessage),
     now: () => leader.now(),
     lastMatch,
-    assertKept,
+    assertRetained,
     historyBatches,
     history: (from, untilOffset, signal) => oneByOne(historyBatches(from, untilOffset, signal), signal),
     stored: (range, signal) =>
@@ -262,7 +262,7 @@ function lastOf(tail: Tail | undefined): Sequence {
 }
 
 function pageReader(
-  parts: Pick<PageReader, "epoch" | "formerEpochs" | "now" | "assertKept">,
+  parts: Pick<PageReader, "epoch" | "formerEpochs" | "now" | "assertRetained">,
   election: ElectionReader,
   readMessage: ReadMessage,
 ): PageReader {

@@ -73,7 +73,7 @@ export class Leader {
    * The first message that the log has, if it dropped others before: by a limit of the stream, or because somebody purged
    * it. Otherwise 1: what else is missing at the beginning was erased, has expired or was moved away.
    */
-  async firstKept(): Promise<Sequence> {
+  async firstRetained(): Promise<Sequence> {
     const { config, state } = await this.#info();
     const first = state.first_seq;
     if (first <= 1) return 1;

@@ -1,6 +1,6 @@
 import type { LogReader } from "../log.ts";
 import { endOf, firstMessageAfter, logStart, type Sequence } from "../offset.ts";
-import { noLongerKept, type OutOfRangeError, unreadable } from "../out-of-range.ts";
+import { noLongerRetained, type OutOfRangeError, unreadable } from "../out-of-range.ts";
 import { type Leader, orNotReady } from "./leader.ts";
 
 /** Distinguishes messages that were dropped, or can't be read, from those that are erased or expired. */
@@ -18,8 +18,8 @@ export type Losses = {
 export function lossesOf(leader: Leader, epoch: string): Losses {
   return {
     async dropped(missing) {
-      const first = await leader.firstKept();
-      return missing < first ? noLongerKept(epoch, endOf(missing - 1), first) : undefined;
+      const first = await leader.firstRetained();
+      return missing < first ? noLongerRetained(epoch, endOf(missing - 1), first) : undefined;
     },
     async unreadable(next, subjects) {
       const readable = await leader.readableAfter(next, subjects);
@@ -39,8 +39,8 @@ export function passedLosses(leader: Leader): Losses {
   };
 }
 
-/** See LogReader.assertKept. */
-export function keptBy(losses: Losses): LogReader["assertKept"] {
+/** See LogReader.assertRetained. */
+export function retainedBy(losses: Losses): LogReader["assertRetained"] {
   return async (afterOffset) => {
     if (afterOffset === logStart) return;
     const loss = await orNotReady(losses.dropped(firstMessageAfter(afterOffset)));

@@ -91,19 +91,19 @@ export class Completing {
     if (what?.$case === "dialled" && !isOneProcess && tail.hasMore) this.#holdWhile(this.#emitUnreceivedBefore(item));
     else if (isEnd && !isOneProcess) this.#holdWhile(this.#emitRestAndEnd(item));
     else {
-      const isKept = append(item) !== undefined;
+      const isAppended = append(item) !== undefined;
       if (what?.$case === "channel_ended") this.#current?.torn.add(what.value.channel);
-      if (what?.$case === "frame") this.#hear(what.value, isKept);
+      if (what?.$case === "frame") this.#hear(what.value, isAppended);
     }
   }
 
-  #hear({ channel, bytes }: { readonly channel: string; readonly bytes: Uint8Array }, isKept: boolean): void {
+  #hear({ channel, bytes }: { readonly channel: string; readonly bytes: Uint8Array }, isAppended: boolean): void {
     if (channel === "logs" || this.#current === undefined) return;
     const timestamp = timestampOf(bytes);
     if (timestamp === undefined) return;
     const { first, torn } = this.#current;
     if (first === undefined || compareTimestamps(timestamp, first) < 0) this.#current.first = timestamp;
-    if (isKept) this.#received.add(channel, timestamp);
+    if (isAppended) this.#received.add(channel, timestamp);
     else torn.add(channel);
   }
 

@@ -34,7 +34,7 @@ export async function* fileLines(
     const end = bytes.at(-1) === newline ? bytes.byteLength - 1 : bytes.byteLength;
     return { number, text: bytes.toString("utf8", 0, end), bytes };
   };
-  let begun: Buffer[] = [];
+  let partial: Buffer[] = [];
   let size = 0;
   const raw = createReadStream(file, { highWaterMark: 256 * 1024, start: from, ...(signal && { signal }) });
   // The loop below gets its end and its errors.
@@ -44,14 +44,14 @@ export async function* fileLines(
       let start = 0;
       for (let end = chunk.indexOf(newline) + 1; end > 0; end = chunk.indexOf(newline, start) + 1) {
         const whole =
-          begun.length === 0 ? chunk.subarray(start, end) : Buffer.concat([...begun, chunk.subarray(0, end)]);
-        begun = [];
+          partial.length === 0 ? chunk.subarray(start, end) : Buffer.concat([...partial, chunk.subarray(0, end)]);
+        partial = [];
         size = 0;
         start = end;
         yield line(whole);
       }
       if (start === chunk.byteLength) continue;
-      begun.push(chunk.subarray(start));
+      partial.push(chunk.subarray(start));
       size += chunk.byteLength - start;
       if (size > maxBytes) throw new FileLineError(file, number + 1, `it is longer than ${maxBytes} bytes`);
     }
@@ -61,7 +61,7 @@ export async function* fileLines(
   } finally {
     raw.destroy();
   }
-  if (size > 0) yield line(Buffer.concat(begun));
+  if (size > 0) yield line(Buffer.concat(partial));
 }
 
 const newline = 10;

@@ -61,10 +61,10 @@ export function causesOf(
     .map(([key, cause]): Cause => ({ key, ...cause, count: sum(cause.counts) }))
     .toSorted((a, b) => b.count - a.count || (a.key < b.key ? -1 : 1));
   // A rest of one is no rest.
-  const shown = all.length === max + 1 ? all.length : max;
-  const rest = all.slice(shown);
+  const visible = all.length === max + 1 ? all.length : max;
+  const rest = all.slice(visible);
   return {
-    top: all.slice(0, shown),
+    top: all.slice(0, visible),
     rest:
       rest.length === 0
         ? undefined

@@ -22,8 +22,8 @@ function clockOf(at: number, zone: string): number {
     format = new Intl.DateTimeFormat("en-US", { timeZone: zone, hourCycle: "h23", ...digits, ...clock });
     formats.set(zone, format);
   }
-  const shown = Object.fromEntries(format.formatToParts(at).map(({ type, value }) => [type, Number(value)]));
-  const { year = 0, month = 1, day = 1, hour = 0, minute = 0, second = 0 } = shown;
+  const fields = Object.fromEntries(format.formatToParts(at).map(({ type, value }) => [type, Number(value)]));
+  const { year = 0, month = 1, day = 1, hour = 0, minute = 0, second = 0 } = fields;
   return Date.UTC(year, month - 1, day, hour, minute, second);
 }
 

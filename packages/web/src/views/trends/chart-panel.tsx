@@ -44,10 +44,10 @@ export function ChartPanel(props: ChartPanelProps) {
   const ticks = useMemo(() => bins.map((bin) => tickText(bin, group, zone)), [bins, group, zone]);
   const series = useMemo(() => figures.flatMap(drawn), [figures]);
   const hasNothing = series.every(({ values }) => values.every((value) => value === null));
-  const said = (figure: Figure, value: number | null | undefined) =>
+  const textOf = (figure: Figure, value: number | null | undefined) =>
     value === null || value === undefined ? "–" : (figure.format ?? format)(value);
   const describe = (bin: number) =>
-    `${texts[bin]}: ${figures.map((figure) => `${figure.name} ${said(figure, figure.values[bin])}`).join(", ")}`;
+    `${texts[bin]}: ${figures.map((figure) => `${figure.name} ${textOf(figure, figure.values[bin])}`).join(", ")}`;
   return (
     <Panel name={name} title={title} definition={definition} sql={sql} error={error}>
       {hasNothing ? (
@@ -60,7 +60,7 @@ export function ChartPanel(props: ChartPanelProps) {
                 <dt>
                   <Swatch figure={figure} /> {figure.name}
                 </dt>
-                <dd>{said(figure, at === undefined ? figure.all : figure.values[at])}</dd>
+                <dd>{textOf(figure, at === undefined ? figure.all : figure.values[at])}</dd>
               </div>
             ))}
           </dl>
@@ -78,7 +78,7 @@ export function ChartPanel(props: ChartPanelProps) {
             point={setAt}
             picked={pickedBins(choice, name, bins)}
           />
-          <BinTable caption={title} figures={figures} bins={bins} texts={texts} said={said} />
+          <BinTable caption={title} figures={figures} bins={bins} texts={texts} textOf={textOf} />
         </>
       )}
     </Panel>
@@ -110,11 +110,11 @@ type BinTableProps = {
   readonly figures: readonly Figure[];
   readonly bins: readonly Bin[];
   readonly texts: readonly string[];
-  readonly said: (figure: Figure, value: number | null | undefined) => string;
+  readonly textOf: (figure: Figure, value: number | null | undefined) => string;
 };
 
 /** The numbers of a chart, for those who do not see it. */
-export function BinTable({ caption, figures, bins, texts, said }: BinTableProps) {
+export function BinTable({ caption, figures, bins, texts, textOf }: BinTableProps) {
   return (
     <div class="hidden">
       <table>
@@ -137,7 +137,7 @@ export function BinTable({ caption, figures, bins, texts, said }: BinTableProps)
                 <th scope="row">{texts[bin]}</th>
                 {figures.map((figure) => (
                   <td key={figure.name} data-value={figure.values[bin] ?? ""}>
-                    {said(figure, figure.values[bin])}
+                    {textOf(figure, figure.values[bin])}
                   </td>
                 ))}
               </tr>

@@ -28,15 +28,15 @@ export function FailuresPanel({ answered, choice, bins, sql, pick }: FailuresPan
   const colour = useColours();
   const texts = useMemo(() => bins.map((bin) => binText(bin, group, zone)), [bins, group, zone]);
   const ticks = useMemo(() => bins.map((bin) => tickText(bin, group, zone)), [bins, group, zone]);
-  const shown = useMemo(() => [...causes.top, ...(causes.rest === undefined ? [] : [causes.rest])], [causes]);
-  const shades = shown.map((cause, index) => shadeOf(cause, index, colour));
-  const series = useMemo(() => stacked(shown, shades), [shown, colour]);
-  const said = (index: number) => (at === undefined ? shown[index]?.count : shown[index]?.counts[at]) ?? 0;
+  const visible = useMemo(() => [...causes.top, ...(causes.rest === undefined ? [] : [causes.rest])], [causes]);
+  const shades = visible.map((cause, index) => shadeOf(cause, index, colour));
+  const series = useMemo(() => stacked(visible, shades), [visible, colour]);
+  const countAt = (index: number) => (at === undefined ? visible[index]?.count : visible[index]?.counts[at]) ?? 0;
   const describe = (bin: number) => {
-    const parts = shown.filter(({ counts }) => counts[bin]).map((one) => `${causeText(one)} ${one.counts[bin]}`);
+    const parts = visible.filter(({ counts }) => counts[bin]).map((one) => `${causeText(one)} ${one.counts[bin]}`);
     return `${texts[bin]}: ${parts.length === 0 ? "no failure" : parts.join(", ")}`;
   };
-  const figures = shown.map((cause) => ({
+  const figures = visible.map((cause) => ({
     name: causeText(cause),
     all: cause.count,
     values: cause.counts.map((count) => (count === 0 ? null : count)),
@@ -61,7 +61,7 @@ export function FailuresPanel({ answered, choice, bins, sql, pick }: FailuresPan
             pick={(first, last) => pick([first, last], undefined)}
           />
           <ul class="causes" aria-label="Causes">
-            {shown.map((cause, index) => (
+            {visible.map((cause, index) => (
               <li key={cause.key}>
                 <button
                   type="button"
@@ -71,7 +71,7 @@ export function FailuresPanel({ answered, choice, bins, sql, pick }: FailuresPan
                 >
                   <span class="swatch square" aria-hidden="true" style={{ background: shades[index] ?? "" }} />
                   <span class="what">{causeText(cause)}</span>
-                  <span class="number">{said(index)}</span>
+                  <span class="number">{countAt(index)}</span>
                 </button>
               </li>
             ))}
@@ -82,7 +82,7 @@ export function FailuresPanel({ answered, choice, bins, sql, pick }: FailuresPan
             figures={figures}
             bins={bins}
             texts={texts}
-            said={(_, value) => (value === null || value === undefined ? "0" : String(value))}
+            textOf={(_, value) => (value === null || value === undefined ? "0" : String(value))}
           />
         </>
       )}

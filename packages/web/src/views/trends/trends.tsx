@@ -23,7 +23,7 @@ import { WaitsPanel } from "./waits-panel.tsx";
 /** This view answers who waits for what, and since when. `query` is the URL's, which contains all choices. */
 export function TrendsView({ query }: { readonly query: string }) {
   const choice = useMemo(() => choiceOf(query), [query]);
-  const [shown, setShown] = useState<{ readonly trends: Trends; readonly choice: string }>();
+  const [displayed, setDisplayed] = useState<{ readonly trends: Trends; readonly choice: string }>();
   const [error, setError] = useState<string>();
   const { pick, ...unpicked } = choice;
   const requested = trendsPath({ ...unpicked, sql: [] });
@@ -31,7 +31,7 @@ export function TrendsView({ query }: { readonly query: string }) {
     [requested],
     async (signal) => {
       setError(undefined);
-      setShown({ trends: await readTrends(choice, signal), choice: requested });
+      setDisplayed({ trends: await readTrends(choice, signal), choice: requested });
       lostSince.value = undefined;
     },
     setError,
@@ -42,19 +42,19 @@ export function TrendsView({ query }: { readonly query: string }) {
     navigate(trendsPath(choice), { replace: true });
   }, []);
   if (error !== undefined) return <ErrorNotice text={error} />;
-  if (shown === undefined) return <Loading what="the trends" />;
-  const isOld = shown.choice !== requested;
+  if (displayed === undefined) return <Loading what="the trends" />;
+  const isOld = displayed.choice !== requested;
   return (
-    <Shown
-      trends={shown.trends}
-      choice={isOld ? { ...choiceOf(shown.choice.split("?")[1] ?? ""), sql: choice.sql } : choice}
+    <TrendsPanels
+      trends={displayed.trends}
+      choice={isOld ? { ...choiceOf(displayed.choice.split("?")[1] ?? ""), sql: choice.sql } : choice}
     />
   );
 }
 
-type ShownProps = { readonly trends: Trends; readonly choice: Choice };
+type TrendsPanelsProps = { readonly trends: Trends; readonly choice: Choice };
 
-function Shown({ trends, choice }: ShownProps) {
+function TrendsPanels({ trends, choice }: TrendsPanelsProps) {
   const { bins, causes, loops, commands } = trends;
   const { zone } = choice;
   const [first, last] = [bins.at(0), bins.at(-1)];
@@ -125,7 +125,7 @@ function toggled(names: readonly string[], name: string): readonly string[] {
   return names.includes(name) ? names.filter((one) => one !== name) : [...names, name];
 }
 
-type TablePanelsProps = ShownProps & {
+type TablePanelsProps = TrendsPanelsProps & {
   readonly sql: (query: ChartQuery) => PanelSql;
   readonly go: (pick: Pick) => void;
 };
@@ -162,7 +162,7 @@ function binNames({ bins }: Trends, first: number, last: number): Partial<Pick> 
   return since === undefined || until === undefined ? {} : { since, until };
 }
 
-type LoopPanelsProps = ShownProps & {
+type LoopPanelsProps = TrendsPanelsProps & {
   readonly sql: (query: ChartQuery) => PanelSql;
   readonly pickBins: (chart: Pick["chart"]) => (first: number, last: number) => void;
   readonly go: (pick: Pick) => void;
@@ -275,7 +275,7 @@ function sharesOf({ all, bins }: OverTime<LoopFigures>): readonly Figure[] {
   ];
 }
 
-function Nothing({ trends, choice }: ShownProps) {
+function Nothing({ trends, choice }: TrendsPanelsProps) {
   const { pick: _, ...unpicked } = choice;
   if (trends.developers.length === 0) {
     return (

@@ -120,35 +120,35 @@ class PodLogReader {
     const { afterOffset } = this.#scope;
     for (let window = firstWindow; ; window *= 8) {
       const begin = laterOf(afterOffset, messagesBefore(this.#endOffset, window));
-      const { lines, begun } = await this.#linesAfter(begin, count);
+      const { lines, startedAt } = await this.#linesAfter(begin, count);
       if (begin === afterOffset || this.#signal.aborted) return lines;
       // The lines of one app are recorded in order. Those of several apps are not when some were reported late, but no
       // line before the window is later than the window's beginning.
-      const isComplete = this.#request.app_name !== "" || (lines[0]?.at ?? 0) >= begun;
+      const isComplete = this.#request.app_name !== "" || (lines[0]?.at ?? 0) >= startedAt;
       if (lines.length >= count && isComplete) return lines;
     }
   }
 
-  /** The last `max` lines by time after an offset. `begun`: when the first event was recorded, in microseconds. */
-  async #linesAfter(afterOffset: Offset, max: number): Promise<{ lines: readonly LogLine[]; begun: number }> {
-    let kept: LogLine[] = [];
+  /** The last `max` lines by time after an offset. `startedAt`: when the first event was recorded, in microseconds. */
+  async #linesAfter(afterOffset: Offset, max: number): Promise<{ lines: readonly LogLine[]; startedAt: number }> {
+    let newest: LogLine[] = [];
     let bytes = 0;
-    let begun: number | undefined;
+    let startedAt: number | undefined;
     const trim = () => {
-      kept = kept.toSorted((a, b) => a.at - b.at).slice(Math.max(0, kept.length - max));
-      bytes = kept.reduce((sum, line) => sum + line.bytes.byteLength, 0);
+      newest = newest.toSorted((a, b) => a.at - b.at).slice(Math.max(0, newest.length - max));
+      bytes = newest.reduce((sum, line) => sum + line.bytes.byteLength, 0);
     };
     for await (const recorded of this.#recordedAfter(afterOffset)) {
-      begun ??= (recorded.recordedAt.getTime() + 1) * 1_000;
+      startedAt ??= (recorded.recordedAt.getTime() + 1) * 1_000;
       const line = this.#lineOf(recorded);
       if (line === undefined) continue;
-      kept.push(line);
+      newest.push(line);
       bytes += line.bytes.byteLength;
-      if (kept.length >= 2 * max + firstWindow || bytes > 2 * maxBytes) trim();
-      if (bytes > maxBytes && kept.length <= max) throw tooLarge();
+      if (newest.length >= 2 * max + firstWindow || bytes > 2 * maxBytes) trim();
+      if (bytes > maxBytes && newest.length <= max) throw tooLarge();
     }
     trim();
-    return { lines: kept, begun: begun ?? 0 };
+    return { lines: newest, startedAt: startedAt ?? 0 };
   }
 
   async *#recordedAfter(afterOffset: Offset): AsyncGenerator<RecordedEvent, void> {

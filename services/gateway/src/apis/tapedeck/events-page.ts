@@ -103,7 +103,7 @@ async function firstOf(
 ): Promise<Page<EventJson>> {
   const items: EventJson[] = [];
   let bytes = 0;
-  const begun = performance.now();
+  const startedAt = performance.now();
   let seen = range.afterOffset;
   let isFull = false;
   const pageTo = (end: Offset) => ({ items, nextPage: written(end), position: written(end) });
@@ -115,7 +115,7 @@ async function firstOf(
       items.push(json);
       bytes += sizeOf(json, recorded);
     }
-    isFull = items.length >= limit || bytes >= maxBytes || performance.now() - begun >= longestMs;
+    isFull = items.length >= limit || bytes >= maxBytes || performance.now() - startedAt >= longestMs;
     // Whether the last message holds more is known when it is read to its end.
     if (isFull && messagesBetween(seen, range.untilOffset) > 0) return pageTo(seen);
   }

@@ -55,7 +55,7 @@ export class FoundEvents {
         found++;
         yield { offset: recorded.offset, recorded };
       }
-      if (found < offsets.length) await this.#log.assertKept(done);
+      if (found < offsets.length) await this.#log.assertRetained(done);
       isKnown = offsets.length === limit;
       done = laterOf(done, (isKnown ? offsets.at(-1) : undefined) ?? earlierOf(reached, untilOffset));
       yield { offset: done };

@@ -29,8 +29,8 @@ export function listsJson(lists: Lists): ListsJson {
   };
 }
 
-function listParameters(given: Parameters): ListParameters {
-  const { kind: kinds, label, runner, loop, per_source: perSource, limit, page, at, ...others } = given;
+function listParameters(parameters: Parameters): ListParameters {
+  const { kind: kinds, label, runner, loop, per_source: perSource, limit, page, at, ...others } = parameters;
   return {
     filter: filterOf(others),
     ...between(others),

@@ -132,14 +132,14 @@ class EventMessage implements SubscriptionMessage {
   /** A client that can't take a message would get it again whenever it resumes, and never come further. */
   protoUpTo(maxBytes: number): Uint8Array {
     let proto = this.#whole();
-    let { event } = this.#shown();
+    let { event } = this.#visible();
     const omitted: string[] = [];
     for (const field of omissible) {
       if (proto.byteLength <= maxBytes) break;
       if (event[field] === undefined) continue;
       event = { ...event, [field]: field === "original" ? withoutBytes(event.original) : undefined };
       omitted.push(field);
-      const body = { $case: "event", value: { ...this.#shown(), event, omitted } } as const;
+      const body = { $case: "event", value: { ...this.#visible(), event, omitted } } as const;
       proto = EventsResponse.encode({ position: this.position, body }).finish();
     }
     return proto;
@@ -150,14 +150,14 @@ class EventMessage implements SubscriptionMessage {
   }
 
   #body(): NonNullable<EventsResponse["body"]> {
-    return { $case: "event", value: this.#shown() };
+    return { $case: "event", value: this.#visible() };
   }
 
-  #shown() {
+  #visible() {
     const { recordedAt, event } = this.#recorded;
     const { seconds, nanos } = timestampFromDate(recordedAt);
-    const shown: Event = this.#original ? event : { ...event, original: undefined };
-    return { recorded_at: { seconds, nanos }, event: shown, omitted: [] };
+    const visible: Event = this.#original ? event : { ...event, original: undefined };
+    return { recorded_at: { seconds, nanos }, event: visible, omitted: [] };
   }
 }
 

@@ -28,13 +28,13 @@ export async function* pace(
   clock: Clock = ownClock,
 ): AsyncGenerator<SubscriptionMessage, void> {
   let isHistory = speed !== "max";
-  let begun: { readonly recorded: number; readonly at: number } | undefined;
+  let start: { readonly recorded: number; readonly at: number } | undefined;
   for await (const message of messages) {
     if (message.type === "caught_up") isHistory = false;
     if (isHistory && speed !== "max" && message.recordedAt !== undefined) {
       const recorded = message.recordedAt.getTime();
-      begun ??= { recorded, at: clock.now() };
-      const due = begun.at + (recorded - begun.recorded) / speed;
+      start ??= { recorded, at: clock.now() };
+      const due = start.at + (recorded - start.recorded) / speed;
       for (let wait = due - clock.now(); wait > 0 && !signal.aborted; wait = due - clock.now()) {
         await clock.delay(Math.min(wait, longestDelayMs), signal);
       }

@@ -21,16 +21,16 @@ export const text = (example: string) => z.string().meta({ examples: [example] }
 /** A whole number from `least` to `max`. */
 export function whole(max: number, description: string, least = 1) {
   const wrong = `is not a whole number from ${least} to ${max}`;
-  const parse = (given: unknown) => {
-    const value = last(given);
+  const parse = (input: unknown) => {
+    const value = last(input);
     return typeof value === "string" && /^\d+$/.test(value) ? Number(value) : value;
   };
   return z.preprocess(parse, z.int(wrong).min(least, wrong).max(max, wrong)).optional().describe(description);
 }
 
 export function flag(description: string) {
-  const parse = (given: unknown) => {
-    const value = last(given);
+  const parse = (input: unknown) => {
+    const value = last(input);
     return value === "true" ? true : value === "false" ? false : value;
   };
   return z.preprocess(parse, z.boolean("is not true or false")).optional().describe(description);
@@ -69,8 +69,8 @@ export const speedValue = z.union(
 );
 
 export const speed = z
-  .preprocess((given) => {
-    const value = last(given);
+  .preprocess((input) => {
+    const value = last(input);
     return typeof value === "string" && /^\d+(\.\d+)?$/.test(value) ? Number(value) : value;
   }, speedValue)
   .optional()

@@ -80,14 +80,14 @@ const byLabel = /^label\../;
 
 export function statsParameters({ columns, hasLoops }: StatsKind) {
   const names = [...Object.keys(columns), ...ofAll, ...(hasLoops ? ["loop"] : [])];
-  const name = z.string().refine((given) => names.includes(given) || byLabel.test(given), {
+  const name = z.string().refine((group) => names.includes(group) || byLabel.test(group), {
     error: `is not one of ${names.join(", ")}, label.<name>`,
   });
   const list = [...names, "label.branch"].map((one) => `\`${one}\``).join(", ");
   return z.strictObject({
     group: z
       .preprocess(
-        (given) => (Array.isArray(given) ? given.flatMap((value) => String(value).split(",")).filter(Boolean) : given),
+        (list) => (Array.isArray(list) ? list.flatMap((value) => String(value).split(",")).filter(Boolean) : list),
         z.array(name),
       )
       .optional()
@@ -188,8 +188,8 @@ export type ParametersOf<Name extends keyof typeof parameters> = z.infer<(typeof
  * The parameters of a request, as the schema has them.
  * @throws TapedeckError invalid_argument for the first parameter that is wrong or unknown
  */
-export function readParameters<Schema extends z.ZodObject>(schema: Schema, given: RawParameters): z.infer<Schema> {
-  const values = Object.entries(given).map(([name, value]) => [name, Array.isArray(value) ? value : [value]]);
+export function readParameters<Schema extends z.ZodObject>(schema: Schema, raw: RawParameters): z.infer<Schema> {
+  const values = Object.entries(raw).map(([name, value]) => [name, Array.isArray(value) ? value : [value]]);
   const result = schema.safeParse(Object.fromEntries(values), { reportInput: true });
   if (result.success) return result.data;
   const [issue] = result.error.issues;

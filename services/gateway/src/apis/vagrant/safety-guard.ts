@@ -55,8 +55,8 @@ export async function dangerOf(
       return box === undefined ? "UpsertBox without a box crashes Vagrant" : undefined;
     }
     case "pruneOldJobs":
-      if (!(await situation.hasMoreJobsThan(keptByPruning))) return undefined;
-      return `PruneOldJobs keeps the ${keptByPruning} oldest jobs and deletes the newest; Vagrant can't list any jobs afterwards`;
+      if (!(await situation.hasMoreJobsThan(retainedByPruning))) return undefined;
+      return `PruneOldJobs keeps the ${retainedByPruning} oldest jobs and deletes the newest; Vagrant can't list any jobs afterwards`;
     default:
       return undefined;
   }
@@ -66,7 +66,7 @@ export async function dangerOf(
 const ulid = /^[0-9A-HJKMNP-TV-Z]{26}$/i;
 
 /** The number of jobs that PruneOldJobs leaves. */
-const keptByPruning = 50;
+const retainedByPruning = 50;
 
 async function dangerOfJob(job: Job, { version }: ServerSituation): Promise<string | undefined> {
   for (const field of ["labels", "data_source_overrides"] as const) {

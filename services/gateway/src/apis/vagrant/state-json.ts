@@ -39,12 +39,12 @@ export function vagrantStateJson(collections: readonly (readonly Uint8Array[])[]
     bases: list("Basis", bases),
     boxes: list("Box", boxes),
     runners: list("Runner", runners),
-    jobs: list("Job", shownJobs(jobs)),
+    jobs: list("Job", visibleJobs(jobs)),
   };
 }
 
 /** The unfinished jobs, and the newest finished ones. */
-function shownJobs(jobs: readonly Uint8Array[]): readonly Uint8Array[] {
+function visibleJobs(jobs: readonly Uint8Array[]): readonly Uint8Array[] {
   const finished = jobs.filter((job) => finishedStates.has(numberIn(job, stateField)));
   const old = new Set(finished.slice(0, Math.max(0, finished.length - maxFinishedJobs)));
   return jobs.filter((job) => !old.has(job));

@@ -58,8 +58,8 @@ const tests: Readonly<Record<string, (order: number, version: Version, supported
   "<=": (order) => order <= 0,
   // "~> 1.2.3" means at least 1.2.3 and below 1.3: only the last number may grow.
   "~>": (order, { numbers }, supported) => {
-    const kept = supported.numbers.slice(0, Math.max(1, supported.numbers.length - 1));
-    return order >= 0 && kept.every((number, index) => (numbers[index] ?? 0n) === number);
+    const expected = supported.numbers.slice(0, Math.max(1, supported.numbers.length - 1));
+    return order >= 0 && expected.every((number, index) => (numbers[index] ?? 0n) === number);
   },
 };
 

@@ -25,7 +25,7 @@ const nameLength = 80;
 export function personOf(claims: Claims, settings: Mapping): Person {
   const { grants, nameClaim, developerClaim } = settings;
   const subject = textsAt(claims, "sub")[0] ?? "";
-  const name = shown(textsAt(claims, nameClaim)[0] ?? subject);
+  const name = printable(textsAt(claims, nameClaim)[0] ?? subject);
   const has = grants.filter(({ claim, value }) => textsAt(claims, claim).includes(value));
   if (has.length === 0) throw forbidden(`${name} has no access here: ${lackOf(claims, grants)}`);
   const developer = developerClaim === undefined ? undefined : textsAt(claims, developerClaim)[0];
@@ -97,7 +97,7 @@ function lackOf(claims: Claims, grants: readonly Grant[]): string {
 }
 
 /** Without control characters, and bounded: it is written into logs. */
-function shown(name: string): string {
+function printable(name: string): string {
   return name.replace(/\p{C}/gu, "").slice(0, nameLength);
 }
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { begunSignIns, pageSessions } from "./page-session.ts";
+import { pageSessions, startedSignIns } from "./page-session.ts";
 
 const issuer = "https://sso.example";
 const person = { subject: "u-1", name: "alice", has: [["groups", "developers"] as const] };
@@ -26,8 +26,8 @@ it("opens nothing of another key, provider or purpose, and nothing that was chan
   const session = await sessions.seal(person, hour);
   expect(await pageSessions("other", issuer).open(session)).toBeUndefined();
   expect(await pageSessions("key", "https://other.example").open(session)).toBeUndefined();
-  expect(await begunSignIns("key", issuer).open(session)).toBeUndefined();
-  const begun = await begunSignIns("key", issuer).seal({ state: "s", nonce: "n", verifier: "v", to: "/" }, hour);
+  expect(await startedSignIns("key", issuer).open(session)).toBeUndefined();
+  const begun = await startedSignIns("key", issuer).seal({ state: "s", nonce: "n", verifier: "v", to: "/" }, hour);
   expect(await sessions.open(begun)).toBeUndefined();
   for (const index of [1, 2, 3, 4]) {
     const parts = session.split(".");

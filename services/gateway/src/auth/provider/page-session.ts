@@ -18,17 +18,17 @@ const person = z.object({
 });
 
 /** A sign-in that was begun in this browser: what the provider's answer has to match, and where to go then. */
-const begunSignIn = z.object({ state: z.string(), nonce: z.string(), verifier: z.string(), to: z.string() });
+const startedSignIn = z.object({ state: z.string(), nonce: z.string(), verifier: z.string(), to: z.string() });
 
-export type BegunSignIn = Readonly<z.infer<typeof begunSignIn>>;
+export type StartedSignIn = Readonly<z.infer<typeof startedSignIn>>;
 
 /** The content of the page's cookie for a person of this provider. A session of another provider is not accepted. */
 export function pageSessions(servicesKey: string, issuer: string): Sealed<Person> {
   return sealed("tapedeck page session", { servicesKey, issuer, schema: person as z.ZodType<Person> });
 }
 
-export function begunSignIns(servicesKey: string, issuer: string): Sealed<BegunSignIn> {
-  return sealed("tapedeck begun sign-in", { servicesKey, issuer, schema: begunSignIn });
+export function startedSignIns(servicesKey: string, issuer: string): Sealed<StartedSignIn> {
+  return sealed("tapedeck begun sign-in", { servicesKey, issuer, schema: startedSignIn });
 }
 
 type Sealing<T> = { readonly servicesKey: string; readonly issuer: string; readonly schema: z.ZodType<T> };

@@ -6,7 +6,7 @@ import { unauthenticated } from "../bearer.ts";
 import { requireRole } from "../roles.ts";
 import { callerFrom, type Person, personOf } from "./claims.ts";
 import type { IdentityProvider } from "./identity-provider.ts";
-import type { BegunSignIn, Sealed } from "./page-session.ts";
+import type { Sealed, StartedSignIn } from "./page-session.ts";
 import type { PageSignInSettings, ProviderSettings } from "./settings.ts";
 
 export const callbackPath = "/api/v1/sign-in/callback";
@@ -27,7 +27,7 @@ export type SignInAnswer = {
   /** Path and query. */
   readonly url: string;
   /** From the cookie. */
-  readonly begun: string | undefined;
+  readonly started: string | undefined;
   /** The browser's address. */
   readonly peer: string;
 };
@@ -35,7 +35,7 @@ export type SignInAnswer = {
 /** Signing in on the page by the provider: the authorization code flow with PKCE, state and nonce. */
 export type PageSignIn = {
   /** Where to send the browser, and what it has to bring back in a cookie. `to`: where to continue, checked here. */
-  begin(to: string): Promise<{ readonly location: URL; readonly begun: string }>;
+  begin(to: string): Promise<{ readonly location: URL; readonly started: string }>;
   finish(answer: SignInAnswer): Promise<SignedIn>;
 };
 
@@ -44,17 +44,17 @@ export type PageSignInDeps = {
   readonly page: PageSignInSettings;
   readonly provider: IdentityProvider;
   readonly sessions: Sealed<Person>;
-  readonly begunSignIns: Sealed<BegunSignIn>;
+  readonly startedSignIns: Sealed<StartedSignIn>;
   readonly audit: SignInAudit;
 };
 
 /** Everything throws TapedeckError. */
 export function pageSignIn(deps: PageSignInDeps): PageSignIn {
-  const { settings, page, provider, sessions, begunSignIns, audit } = deps;
+  const { settings, page, provider, sessions, startedSignIns, audit } = deps;
   const answered = new AnsweredSignIns();
 
-  async function signedIn({ url, begun }: SignInAnswer): Promise<SignedIn> {
-    const expected = begun === undefined ? undefined : await begunSignIns.open(begun);
+  async function signedIn({ url, started }: SignInAnswer): Promise<SignedIn> {
+    const expected = started === undefined ? undefined : await startedSignIns.open(started);
     if (expected === undefined) {
       throw unauthenticated(
         `this browser has started no sign-in at ${page.origin} in the last 10 minutes: start again there`,
@@ -84,7 +84,7 @@ export function pageSignIn(deps: PageSignInDeps): PageSignIn {
         code_challenge_method: "S256",
       });
       const value = { state, nonce, verifier, to: ownPath(to, page.origin) };
-      return { location, begun: await begunSignIns.seal(value, signInTimeoutMs) };
+      return { location, started: await startedSignIns.seal(value, signInTimeoutMs) };
     },
 
     async finish(answer) {
@@ -119,7 +119,7 @@ class AnsweredSignIns {
 const maxAnswered = 10_000;
 
 /** The claims of the ID token that the provider gives for the code in `answer`. */
-async function claimsFor(configuration: openid.Configuration, answer: URL, expected: BegunSignIn) {
+async function claimsFor(configuration: openid.Configuration, answer: URL, expected: StartedSignIn) {
   try {
     const tokens = await openid.authorizationCodeGrant(configuration, answer, {
       pkceCodeVerifier: expected.verifier,

@@ -3,7 +3,7 @@ import type { SignInAudit } from "../../audit/sign-in-audit.ts";
 import type { Authenticator } from "../authenticator.ts";
 import { Deadlines } from "./deadlines.ts";
 import { IdentityProvider, type IdentityProviderOptions } from "./identity-provider.ts";
-import { begunSignIns, pageSessions } from "./page-session.ts";
+import { pageSessions, startedSignIns } from "./page-session.ts";
 import { type PageSignIn, pageSignIn } from "./page-sign-in.ts";
 import { providerAuthenticator } from "./provider-authenticator.ts";
 import type { ProviderSettings } from "./settings.ts";
@@ -43,7 +43,7 @@ export function providerSignIn(options: ProviderSignInOptions): ProviderSignIn {
         provider,
         sessions,
         audit,
-        begunSignIns: begunSignIns(servicesKey, settings.issuer),
+        startedSignIns: startedSignIns(servicesKey, settings.issuer),
       }),
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
   };

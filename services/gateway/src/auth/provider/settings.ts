@@ -88,8 +88,7 @@ export function providerSettings(read: SettingsReader, context: ProviderContext)
     description: "By how much the provider's clock may differ. At most 5 minutes.",
   });
   const nameClaim = read.string("oidc.nameClaim", "preferred_username", {
-    description:
-      "The claim with a person's name, for control calls; else `sub`.",
+    description: "The claim with a person's name, for control calls; else `sub`.",
   });
   const developerClaim = read.string("oidc.developerClaim", undefined, {
     description:
@@ -119,8 +118,7 @@ export function providerSettings(read: SettingsReader, context: ProviderContext)
 
 function pageSettings(read: SettingsReader): PageSignInSettings | undefined {
   const clientId = read.string("oidc.clientId", undefined, {
-    description:
-      "Tapedeck's client id at the provider, for signing in on the page. It needs `oidc.pageUrl`.",
+    description: "Tapedeck's client id at the provider, for signing in on the page. It needs `oidc.pageUrl`.",
   });
   const clientSecret = read.string("oidc.clientSecret", undefined, {
     description: "That client's secret; none for a public client.",
@@ -137,8 +135,7 @@ function pageSettings(read: SettingsReader): PageSignInSettings | undefined {
   });
   const sessionMs = read.duration("oidc.session", 8 * 3_600_000, {
     min: 60_000,
-    description:
-      "How long a person stays signed in on the page, also one who was locked out at the provider.",
+    description: "How long a person stays signed in on the page, also one who was locked out at the provider.",
   });
   if (clientId === undefined) {
     if (clientSecret !== undefined || pageUrl !== undefined) {

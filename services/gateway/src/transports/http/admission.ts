@@ -8,7 +8,7 @@ import { corsHeaders, isPreflight, refusedCorsHeaders } from "./cors.ts";
 import { type AllowedNames, isOfOtherPage, type NameRefusal, refusalOf } from "./host-origin.ts";
 import { apiOf, pathOf } from "./paths.ts";
 import { sendForbidden, sendRefusal } from "./refusals.ts";
-import { shownBy } from "./sign-in-cookie.ts";
+import { presentedLogin } from "./sign-in-cookie.ts";
 
 export type AdmissionOptions = {
   readonly allowed: AllowedNames;
@@ -38,7 +38,7 @@ export function admitRequests(app: FastifyInstance, options: AdmissionOptions): 
       await authenticateRequest(request, {
         authenticate,
         isOfOtherPage: isOfOtherPage(request.headers, isTls),
-        shown: shownBy(request, seal, isTls),
+        login: presentedLogin(request, seal, isTls),
       });
     } catch (error) {
       return sendRefusal(request, reply, watch(api).failed(error));

@@ -3,7 +3,7 @@ import type { FastifyRequest } from "fastify";
 import type { Authenticator } from "../../auth/authenticator.ts";
 import { requireRole } from "../../auth/roles.ts";
 import type { Caller, Role } from "../../call-context.ts";
-import type { ShownLogin } from "./sign-in-cookie.ts";
+import type { PresentedLogin } from "./sign-in-cookie.ts";
 
 declare module "fastify" {
   interface FastifyContextConfig {
@@ -26,7 +26,7 @@ export type Authentication = {
   /** The request comes from a page that is not our own. */
   readonly isOfOtherPage: boolean;
   /** The header, or what the cookie of the page stands for. */
-  readonly shown: ShownLogin;
+  readonly login: PresentedLogin;
 };
 
 /**
@@ -35,13 +35,13 @@ export type Authentication = {
  */
 export async function authenticateRequest(
   request: FastifyRequest,
-  { authenticate, isOfOtherPage, shown }: Authentication,
+  { authenticate, isOfOtherPage, login }: Authentication,
 ): Promise<void> {
   const { access = "viewer" } = request.routeOptions.config;
   if (access === "everyone") return;
   const { "sec-websocket-protocol": offered = "" } = request.headers;
   const protocols = offered.split(",").map((name) => name.trim());
-  const caller = await authenticate({ ...shown, protocols, peer: request.ip });
+  const caller = await authenticate({ ...login, protocols, peer: request.ip });
   requireRole(access, caller);
   if (isOfOtherPage) requireReading(request, access, caller);
   callers.set(request, caller);

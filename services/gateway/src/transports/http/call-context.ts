@@ -26,8 +26,8 @@ export function contextOf(request: FastifyRequest, caller: Caller, signal: Abort
   const fields = Object.entries(contextNames).flatMap(([field, name]) => {
     const parameter = query[parameters[field as keyof typeof parameters]];
     const header = request.headers[name];
-    const given = field === "source" && typeof header === "string" ? sourceOfHeader(header) : header;
-    const found = (Array.isArray(parameter) ? parameter.at(-1) : parameter) ?? given;
+    const headerValue = field === "source" && typeof header === "string" ? sourceOfHeader(header) : header;
+    const found = (Array.isArray(parameter) ? parameter.at(-1) : parameter) ?? headerValue;
     if (typeof found !== "string" || found === "") return [];
     // In a URL the "+" of a time's zone arrives as a space.
     return [[field, field === "at" ? found.replace(" ", "+") : found] as const];

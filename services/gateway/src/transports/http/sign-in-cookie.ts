@@ -16,14 +16,14 @@ export function signInCookie(value: string, { isSecure, ageSeconds = maxAgeSecon
 }
 
 /** A request's credentials, beside its address and the subprotocols of a WebSocket. */
-export type ShownLogin = Pick<Credentials, "authorization" | "session">;
+export type PresentedLogin = Pick<Credentials, "authorization" | "session">;
 
 /**
  * The header `authorization` of a request, or the content of a signed-in user's cookie: a token, or the session of a
  * person of the identity provider. The cookie counts only where it can change nothing and where this gateway's own page
  * sends it (decision 36); otherwise it is ignored.
  */
-export function shownBy(request: FastifyRequest, seal: TokenSeal | undefined, isTls: boolean): ShownLogin {
+export function presentedLogin(request: FastifyRequest, seal: TokenSeal | undefined, isTls: boolean): PresentedLogin {
   const { authorization } = request.headers;
   if (authorization !== undefined) return { authorization };
   const nothing = { authorization: undefined };

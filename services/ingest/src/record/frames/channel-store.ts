@@ -19,7 +19,7 @@ export type ChannelStore = {
   /** Hashes of the last frame recorded from an earlier connection; undefined if there is none. */
   readonly lastEarlier: readonly string[] | undefined;
   /** Frames of this connection have been recorded. */
-  readonly begun: boolean;
+  readonly hasFrames: boolean;
   /** The last frame, if only some of its events got into the log. */
   readonly unfinished: { readonly event: Event; readonly part: number; readonly facts: readonly Fact[] } | undefined;
 };
@@ -30,7 +30,7 @@ export function emptyStore(frameReader: FrameReader): ChannelStore {
     known: new KnownFrames(),
     tails: new Tails(),
     lastEarlier: undefined,
-    begun: false,
+    hasFrames: false,
     unfinished: undefined,
   };
 }
@@ -67,7 +67,7 @@ export async function readBack(options: ReadBack): Promise<ChannelStore> {
   const subjects = [channelFilter(source, channel.name)];
   const until = await options.reader.lastMatch(subjects);
   let lastEarlier: readonly string[] | undefined;
-  let begun = false;
+  let hasFrames = false;
   let frame: Event[] = [];
   const yieldIfDue = yieldToEventLoop();
   for await (const { event, offset } of options.reader.history(
@@ -82,12 +82,12 @@ export async function readBack(options: ReadBack): Promise<ChannelStore> {
       frame = [];
       if (event.original !== undefined) {
         const piece = isTextFrame([event]) ? options.pieceOf(event.original.bytes) : undefined;
-        if (offset > connectedOffset && !begun) tails.reset();
+        if (offset > connectedOffset && !hasFrames) tails.reset();
         if (piece !== undefined) tails.took(piece);
         const hashes = recordedHashes(event.original);
         if (offset > connectedOffset) {
           known.addOfThis(hashes, event.observed_at);
-          begun = true;
+          hasFrames = true;
         } else {
           known.addEarlier(hashes, isFromFile ? channel.timestampOf(event.original.bytes) : undefined);
           lastEarlier = hashes;
@@ -99,8 +99,8 @@ export async function readBack(options: ReadBack): Promise<ChannelStore> {
   }
   signal.throwIfAborted();
   const unfinished = finish(frameReader, frame);
-  if (!begun) tails.reset();
-  return { reader: frameReader, known, tails, lastEarlier, begun, unfinished };
+  if (!hasFrames) tails.reset();
+  return { reader: frameReader, known, tails, lastEarlier, hasFrames, unfinished };
 }
 
 function finish(reader: FrameReader, frame: readonly Event[]): ChannelStore["unfinished"] {

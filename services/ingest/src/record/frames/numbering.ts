@@ -59,7 +59,7 @@ export class Numbering {
   #settled: readonly string[];
   #items: Readonly<Record<string, number>>;
   #texts: Readonly<Record<string, number>>;
-  #kept: number;
+  #retained: number;
   #unused: Readonly<Record<string, number>>;
 
   /** Continues after the cursor `from`. `life`: absent if text never expires. */
@@ -74,7 +74,7 @@ export class Numbering {
     this.#settled = from?.settled ?? [];
     this.#items = { ...from?.items };
     this.#texts = { ...from?.texts };
-    this.#kept = from?.kept ?? 0;
+    this.#retained = from?.kept ?? 0;
     this.#unused = { ...from?.unused };
   }
 
@@ -206,7 +206,7 @@ export class Numbering {
 
   #written(event: Event, retention: RetentionClass): Numbered {
     const expiring = retention === "text" ? this.#life : undefined;
-    if (expiring === undefined) this.#kept++;
+    if (expiring === undefined) this.#retained++;
     else this.#texts = { ...this.#texts, [event.channel]: (ownValue(this.#texts, event.channel) ?? 0) + 1 };
     const written: NewEvent = {
       subject:
@@ -226,7 +226,7 @@ export class Numbering {
       session: this.#session,
       ordinals: this.#ordinals,
       frames: this.#frames,
-      kept: this.#kept,
+      kept: this.#retained,
       ...(this.#settled.length > 0 && { settled: this.#settled }),
       ...(Object.keys(this.#items).length > 0 && { items: this.#items }),
       ...(this.#life && { textTtl: this.#life.textTtl, texts: this.#texts }),

@@ -111,7 +111,7 @@ export class ImportedSession implements PushedSession {
   #frame: Event[] = [];
   /** Items whose last event is in the frame. */
   #waitingItems: readonly bigint[] = [];
-  #hasBegun = false;
+  #hasStarted = false;
   #isOver = false;
 
   constructor(options: ImportedSessionOptions, parts: ImportParts) {
@@ -195,7 +195,7 @@ export class ImportedSession implements PushedSession {
   #flush(isWhole: boolean): void {
     const [first] = this.#frame;
     if (first === undefined) return;
-    if (!this.#hasBegun) this.#begin();
+    if (!this.#hasStarted) this.#begin();
     const { frameBytes = largestFrameBytes } = this.#options;
     const retention = isWhole && first.channel !== ownChannel && isTextFrame(this.#frame) ? "text" : "facts";
     const numbered = this.#frame.map((event) => this.#journal.numbers.imported(event, retention));
@@ -220,7 +220,7 @@ export class ImportedSession implements PushedSession {
       );
     }
     const isKnown = history.sessions.some(({ id }) => id === this.session);
-    this.#hasBegun = true;
+    this.#hasStarted = true;
     numbers.unsettle();
     const at = timestampNow();
     const connection = ulid();

@@ -7,9 +7,9 @@ export type Memory<K, V> = {
 };
 
 /** The sessions of one command follow each other within milliseconds. */
-const keptMs = 30_000;
+const retainedMs = 30_000;
 /** Bounds the memory, because the history of a large team is long. */
-const maxKept = 16;
+const maxSources = 16;
 
 export class ExpiringMemory<K, V> implements Memory<K, V> {
   readonly #entries = new Map<K, { readonly value: V; readonly timer: Timer }>();
@@ -24,7 +24,7 @@ export class ExpiringMemory<K, V> implements Memory<K, V> {
   keep(key: K, value: V): void {
     this.take(key);
     const [oldest] = this.#entries.keys();
-    if (oldest !== undefined && this.#entries.size >= maxKept) this.take(oldest);
-    this.#entries.set(key, { value, timer: startTimer(() => this.take(key), keptMs).unref() });
+    if (oldest !== undefined && this.#entries.size >= maxSources) this.take(oldest);
+    this.#entries.set(key, { value, timer: startTimer(() => this.take(key), retainedMs).unref() });
   }
 }

@@ -101,7 +101,7 @@ class Ends implements LogEnds {
   readonly #unwritten = new Set<SourceName>();
   #writing: Promise<void> | undefined;
   /** Undefined until what is kept was read. */
-  #given: number | undefined;
+  #lastAssigned: number | undefined;
   #reportedTables: TablesEnd | undefined;
 
   constructor(nc: NatsConnection, jsm: JetStreamManager, epoch: string, everyMs: number) {
@@ -113,7 +113,7 @@ class Ends implements LogEnds {
 
   reached(source: SourceName, seq: Sequence, cursor: Cursor): void {
     this.#known.set(source, { epoch: this.#epoch, seq, cursor });
-    if (this.#given !== undefined) this.#given = Math.max(this.#given, seq);
+    if (this.#lastAssigned !== undefined) this.#lastAssigned = Math.max(this.#lastAssigned, seq);
     this.#unwritten.add(source);
     this.#writing ??= this.#write();
   }
@@ -167,10 +167,10 @@ class Ends implements LogEnds {
       const others = new Set([...stored, ...here.map(endSubject), ...reserved.map(([one]) => one)]);
       others.delete(own);
       if (others.size >= max) return others.size;
-      const kept = JSON.stringify(Object.fromEntries([...reserved, [own, Date.now()]]));
+      const content = JSON.stringify(Object.fromEntries([...reserved, [own, Date.now()]]));
       // Where several processes do this at once, the first succeeds, and the others read what it wrote.
-      const isKept = await this.#publishIfLast(subject, kept, message?.seq ?? 0);
-      if (isKept) return others.size;
+      const isStored = await this.#publishIfLast(subject, content, message?.seq ?? 0);
+      if (isStored) return others.size;
     }
   }
 
@@ -186,11 +186,11 @@ class Ends implements LogEnds {
   }
 
   async lastSeq(): Promise<Sequence> {
-    if (this.#given === undefined) {
+    if (this.#lastAssigned === undefined) {
       const ends = [...(await this.all()).values()];
-      this.#given = Math.max(0, ...ends.flatMap(({ epoch, seq }) => (epoch === this.#epoch ? [seq] : [])));
+      this.#lastAssigned = Math.max(0, ...ends.flatMap(({ epoch, seq }) => (epoch === this.#epoch ? [seq] : [])));
     }
-    return Math.max(this.#given, this.#seqOf(this.#reportedTables), this.#seqOf(await this.tables()));
+    return Math.max(this.#lastAssigned, this.#seqOf(this.#reportedTables), this.#seqOf(await this.tables()));
   }
 
   async tables(): Promise<TablesEnd | undefined> {
@@ -208,8 +208,8 @@ class Ends implements LogEnds {
 
   async firstSeq(otherwise: Sequence): Promise<Sequence> {
     const message = await this.#jsm.streams.getMessage(endsStream, { last_by_subj: firstSubject });
-    const said = message === null ? undefined : parsed(message.data, firstSchema);
-    if (said !== undefined) return said.seq;
+    const reported = message === null ? undefined : parsed(message.data, firstSchema);
+    if (reported !== undefined) return reported.seq;
     // A process that stores one at this very moment takes precedence.
     await this.#publishFirst(otherwise, { lastSubjectSequence: message?.seq ?? 0 });
     return otherwise;

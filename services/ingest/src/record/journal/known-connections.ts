@@ -55,8 +55,8 @@ export class KnownConnections {
       this.#interrupted.set(before.id, before);
     } else if (before !== undefined) this.#over.add(before.id);
     this.#interrupted.delete(id);
-    const begun = { session: "", rejoined: false, lost: false, silentSince: undefined, closed: false };
-    this.#current = { id, address, standIn, tap, offset, ...begun, lostAt: undefined, lostChannels: new Map() };
+    const initial = { session: "", rejoined: false, lost: false, silentSince: undefined, closed: false };
+    this.#current = { id, address, standIn, tap, offset, ...initial, lostAt: undefined, lostChannels: new Map() };
   }
 
   /** The connection belongs to the session that has just begun. */

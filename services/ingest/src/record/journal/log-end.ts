@@ -27,10 +27,10 @@ export async function assertLogEnd(
   { epoch, reader }: Pick<Log, "epoch" | "reader">,
   ends: Pick<LogEnds, "lastSeq">,
 ): Promise<void> {
-  const given = await ends.lastSeq();
+  const lastSeq = await ends.lastSeq();
   const { lastOffset } = await reader.bounds();
-  if (sequenceOf(lastOffset) >= given) return;
-  const [end, last] = [lastOffset, endOf(given)].map((offset) => formatPosition({ epoch, offset }));
+  if (sequenceOf(lastOffset) >= lastSeq) return;
+  const [end, last] = [lastOffset, endOf(lastSeq)].map((offset) => formatPosition({ epoch, offset }));
   throw new LogUnusableError(
     `the log ends at position ${end}, but positions up to ${last} were assigned: it has lost events. Restore a backup with \`tapedeck restore\`, or continue with what is left, under new positions, with \`tapedeck new-epoch\`.`,
   );

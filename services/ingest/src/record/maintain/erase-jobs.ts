@@ -42,7 +42,7 @@ const messagesAtOnce = 500;
 export class EraseJobs implements AsyncDisposable {
   readonly #options: EraseJobsOptions;
   readonly #erasures: ErasureStore;
-  readonly #begun = new Notifier();
+  readonly #started = new Notifier();
   /** By session: those that this process is at, or tries again. */
   readonly #erasing = new Map<string, Promise<void>>();
   readonly #running: Promise<void>;
@@ -63,17 +63,17 @@ export class EraseJobs implements AsyncDisposable {
     const subscription = store.nats.subscribe(openErasures, {
       // The progress of those that this process is at is heard as well.
       callback: (_, { subject }) => {
-        if (!this.#erasing.has(subject.split(".").at(-1) ?? "")) this.#begun.ring();
+        if (!this.#erasing.has(subject.split(".").at(-1) ?? "")) this.#started.ring();
       },
     });
     const retry = backoff(turnMs, 30_000);
     try {
       while (!signal.aborted) {
-        const begun = this.#begun.next();
+        const started = this.#started.next();
         try {
           const isIdle = await this.#all();
           retry.reset();
-          if (isIdle) await Promise.race([begun, delay(lookMs, signal)]);
+          if (isIdle) await Promise.race([started, delay(lookMs, signal)]);
           else await delay(turnMs, signal);
         } catch (err) {
           if (!signal.aborted) logger.warn({ err }, "can't check for erasures; trying again");
@@ -95,7 +95,7 @@ export class EraseJobs implements AsyncDisposable {
     const signal = AbortSignal.any([this.#options.signal, lease.lost, over.signal]);
     try {
       while (!signal.aborted) {
-        const begun = this.#begun.next();
+        const started = this.#started.next();
         // Side by side, so that none stays in the tables until another one is gone. Their pace is one.
         for (const erasure of await this.#erasures.open()) {
           const { session } = erasure;
@@ -106,7 +106,7 @@ export class EraseJobs implements AsyncDisposable {
           );
         }
         if (this.#erasing.size === 0) return true;
-        await Promise.race([begun, delay(lookMs, signal), ...this.#erasing.values()]);
+        await Promise.race([started, delay(lookMs, signal), ...this.#erasing.values()]);
       }
       return true;
     } finally {
@@ -139,9 +139,9 @@ export class EraseJobs implements AsyncDisposable {
     return { ...erasure, epoch, removedSeq: 0, removed: 0, events: undefined, markedSeq: undefined };
   }
 
-  async #erase(begun: Erasure, signal: AbortSignal): Promise<void> {
+  async #erase(requested: Erasure, signal: AbortSignal): Promise<void> {
     const { logger, audit } = this.#options;
-    const marked = await this.#marked(await this.#audited(begun), signal);
+    const marked = await this.#marked(await this.#audited(requested), signal);
     if (signal.aborted) return;
     // From here on callers hear of it, before it is known how much there is.
     await this.#erasures.advance(marked);
@@ -156,8 +156,8 @@ export class EraseJobs implements AsyncDisposable {
     logger.info({ source, session, events }, "a session was erased");
   }
 
-  async #removed({ erasure: begun, last }: Counted, signal: AbortSignal): Promise<Erasure> {
-    let erasure = begun;
+  async #removed({ erasure: initial, last }: Counted, signal: AbortSignal): Promise<Erasure> {
+    let erasure = initial;
     let writtenAt = performance.now();
     for (let messages = await this.#next(erasure, last, signal); messages.length > 0; ) {
       for (const { seq, events } of messages) {

@@ -71,8 +71,8 @@ function impatient(writer: LogWriter, source: SourceName): LogWriter {
   let refusals = 0;
   return {
     ...writer,
-    async publish(...given) {
-      const published = await writer.publish(...given);
+    async publish(...args) {
+      const published = await writer.publish(...args);
       if (published.outcome !== "refused" || !(published.cause instanceof LogRefusedError)) return published;
       if (++refusals < maxRefusals) return published;
       throw new TapedeckError(

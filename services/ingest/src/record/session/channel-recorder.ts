@@ -137,8 +137,8 @@ export class ChannelRecorder {
         facts.map((fact, i) => numbers.laterPart(name, part + i, fact, { observedAt, injected, redacted })),
       );
     }
-    const { lastEarlier, begun } = store;
-    if (replays || !connection.rejoined || begun || history.hasGap(name, at)) return;
+    const { lastEarlier, hasFrames } = store;
+    if (replays || !connection.rejoined || hasFrames || history.hasGap(name, at)) return;
     // Lines before the first one may not have been repeated.
     const isLast = (frame: PendingFrame) =>
       [...frame.rawHashes, frame.masked(redact).sha].some((hash) => lastEarlier?.includes(hash));

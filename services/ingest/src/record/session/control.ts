@@ -89,9 +89,9 @@ export class ControlCalls {
     const reply = { code, message, response, reason: "" };
     const { isCommitted } = this.#options;
     if (effect_index === undefined || isCommitted === undefined) return reply;
-    const begun = performance.now();
+    const startedAt = performance.now();
     const isRecorded = await isCommitted(effect_index, maxEffectMs - effect_ms);
-    return isRecorded ? { ...reply, effect_ms: effect_ms + Math.round(performance.now() - begun) } : reply;
+    return isRecorded ? { ...reply, effect_ms: effect_ms + Math.round(performance.now() - startedAt) } : reply;
   }
 
   /** Only one call at a time is on its way to the upstream. */

@@ -87,11 +87,11 @@ class StreamRelay {
   readonly #fromTap = ({ step, effect_index, effect_ms = 0 }: StreamMessage): void => {
     const passOn = async () => {
       if (this.#over.signal.aborted) return;
-      const begun = performance.now();
+      const startedAt = performance.now();
       const isRecorded =
         effect_index !== undefined &&
         (await this.#options.responses.isCommitted(effect_index, maxEffectMs - effect_ms));
-      const total = effect_ms + Math.round(performance.now() - begun);
+      const total = effect_ms + Math.round(performance.now() - startedAt);
       this.#send(step, isRecorded ? total : undefined);
       if (step?.$case === "end") this.#close();
     };

@@ -13,8 +13,8 @@ export function encodedAssignments(text: string): TextSpan[] {
     value.lastIndex = index + whole.length;
     if (value.lastIndex < (spans.at(-1)?.end ?? 0) || !isSecretName(found)) continue;
     const start = value.lastIndex;
-    const shown = value.exec(text)?.[0];
-    if (shown !== undefined && !isTrivial(shown)) spans.push({ start, end: start + shown.length });
+    const visible = value.exec(text)?.[0];
+    if (visible !== undefined && !isTrivial(visible)) spans.push({ start, end: start + visible.length });
   }
   return spans;
 }

@@ -66,10 +66,10 @@ export function otherLanguages(text: string): TextSpan[] {
     const quoted = quotedValue(text, at);
     const value = quoted ?? bareValue(text, at, /[\s"'`,;)}\]，。；、」』»“”]/, true);
     if (value === undefined || value.end - value.start < 3) continue;
-    const shown = text.slice(value.start, Math.min(value.end, value.start + 4_000));
+    const visible = text.slice(value.start, Math.min(value.end, value.start + 4_000));
     // "Passwort: falsch" and "das Passwort ist falsch" are sentences.
-    const isWord = quoted === undefined && /^[\p{L}\p{M}.!?]+$/u.test(shown) && !/[=＝]$/.test(before);
-    if (!isWord && !isNoSecret(shown, "password", quoted !== undefined)) spans.push(value);
+    const isWord = quoted === undefined && /^[\p{L}\p{M}.!?]+$/u.test(visible) && !/[=＝]$/.test(before);
+    if (!isWord && !isNoSecret(visible, "password", quoted !== undefined)) spans.push(value);
   }
   return spans;
 }

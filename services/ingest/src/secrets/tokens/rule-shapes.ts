@@ -217,14 +217,14 @@ function alphabetOf(characters: Iterable<string>): string {
   for (let i = 0; i < codes.length; ) {
     let end = i;
     while (codes[end + 1] === (codes[end] ?? 0) + 1) end += 1;
-    const [first, last] = [shown(codes[i] ?? 0), shown(codes[end] ?? 0)];
+    const [first, last] = [characterOf(codes[i] ?? 0), characterOf(codes[end] ?? 0)];
     text += end - i > 1 ? `${first}-${last}` : end > i ? first + last : first;
     i = end + 1;
   }
   return text;
 }
 
-function shown(code: number): string {
+function characterOf(code: number): string {
   const one = String.fromCharCode(code);
   return /[\]\\^-]/.test(one) ? `\\${one}` : one;
 }

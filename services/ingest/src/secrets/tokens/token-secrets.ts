@@ -41,10 +41,10 @@ export function unfinishedToken(text: string, place: number): TextSpan | undefin
   const prefix = tokenPrefixes.find((one) => text.startsWith(one, place));
   if (prefix === undefined || /[0-9A-Za-z_]/.test(text.charAt(place - 1))) return undefined;
   const start = place + prefix.length;
-  const begun = text.slice(start);
-  if (begun === "" || begun.length > 500 || !/^[\w+/=.~-]+$/.test(begun)) return undefined;
+  const rest = text.slice(start);
+  if (rest === "" || rest.length > 500 || !/^[\w+/=.~-]+$/.test(rest)) return undefined;
   const isCertain = /[^0-9A-Za-z]/.test(prefix);
-  return isCertain || (begun.length >= 4 && /\d/.test(begun)) ? { start, end: text.length } : undefined;
+  return isCertain || (rest.length >= 4 && /\d/.test(rest)) ? { start, end: text.length } : undefined;
 }
 
 function isNear(text: string, at: number, words: readonly string[]): boolean {

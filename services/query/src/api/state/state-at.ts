@@ -38,7 +38,7 @@ export async function stateAsOf(
   if (session === undefined) return { state: ReadableState.of(fold.initial) };
   if (stored?.isLive) {
     const { json, ...known } = stored;
-    const state = json === undefined ? keptState(known, held, written) : ReadableState.of(JSON.parse(json));
+    const state = json === undefined ? nearestState(known, held, written) : ReadableState.of(JSON.parse(json));
     return { state, newest: { tables: { ...tables, stored: known }, state }, isRead: json !== undefined };
   }
   const base = stored?.json === undefined ? undefined : { state: JSON.parse(stored.json), after: stored.position };
@@ -47,7 +47,7 @@ export async function stateAsOf(
   return { state: ReadableState.of(await foldFrom(log, fold, session, { state, after, until }, signal)) };
 }
 
-function keptState(
+function nearestState(
   { version }: StoredState,
   held: HeldState | undefined,
   written: readonly WrittenState[],
@@ -75,18 +75,18 @@ async function foldFrom(
   const reader = log();
   return askLog(async () => {
     const lost = new AbortController();
-    const isKept = reader.bounds().then(({ firstOffset }) => {
+    const isRetained = reader.bounds().then(({ firstOffset }) => {
       // The first event needed is not text, so only a limit on the whole log can have removed it.
       if (sequenceOf(firstOffset) > firstMessageAfter(base.after)) throw expired(reader.epoch, firstOffset);
     });
-    isKept.catch(() => lost.abort());
+    isRetained.catch(() => lost.abort());
     const reading = AbortSignal.any([signal, lost.signal]);
     let state = base.state;
     const from = { afterOffset: base.after, subjects: stateSubjects(source as SourceName) };
     for await (const { event } of reader.history(from, base.until, reading)) {
       if (event.session === session && isState(event.kind)) state = fold.evolve(state, event);
     }
-    await isKept;
+    await isRetained;
     if (signal.aborted) throw new TapedeckError("not_ready", "the log did not answer in time: try again in a moment");
     return state;
   });

@@ -128,8 +128,8 @@ export function scopeIn(
     throw new TapedeckError("unknown_source", `no source "${request.source}" has been recorded`);
   }
   if (source.upstream !== upstream) throw invalidArgument(`${source.source} has no ${upstream} state`, "collection");
-  assertBegun(source.first_position, position, source.source);
-  if (session !== undefined) assertBegun(session.start_position, position, `session ${session.session}`);
+  assertStarted(source.first_position, position, source.source);
+  if (session !== undefined) assertStarted(session.start_position, position, `session ${session.session}`);
   else if (request.session !== "") {
     throw new TapedeckError("unknown_session", `${source.source} has no session "${request.session}"`);
   }
@@ -137,7 +137,7 @@ export function scopeIn(
   return { ...position, source: source.source, session, isSessionNamed, keyPrefix: request.key_prefix };
 }
 
-function assertBegun(first: Offset, { epoch, offset }: Position, what: string): void {
+function assertStarted(first: Offset, { epoch, offset }: Position, what: string): void {
   if (first <= offset) return;
   const earliest = formatPosition({ epoch, offset: first });
   throw new TapedeckError("before_first", `${what} begins at ${earliest}`, { field: "at", earliest });

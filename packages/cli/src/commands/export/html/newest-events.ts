@@ -30,7 +30,7 @@ export class NewestEvents {
     if (this.#first > this.#length) this.#forget();
   }
 
-  get kept(): readonly TapedeckEvent[] {
+  get events(): readonly TapedeckEvent[] {
     this.#forget();
     return this.#events;
   }

@@ -55,10 +55,10 @@ export async function readSessionData(
     ...aboutFile(),
     session: head,
     position,
-    events: events.kept,
-    olderEvents: events.count - events.kept.length,
+    events: events.events,
+    olderEvents: events.count - events.events.length,
     operations,
-    ...(await statesAt(client, head, events.kept, bounds)),
+    ...(await statesAt(client, head, events.events, bounds)),
     comparisons: await comparisonsOf(client, operations, bounds.comparisons),
   };
 }

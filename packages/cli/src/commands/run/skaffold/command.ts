@@ -32,10 +32,10 @@ const choosing: ReadonlyMap<string, string | undefined> = new Map([
 const valueless: ReadonlySet<string> = new Set(["--help", "-h", "--interactive", "--timestamps", "--update-check"]);
 
 export function readSkaffoldCommand(
-  given: readonly string[],
+  command: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
 ): SkaffoldCommand {
-  const [program = "", ...args] = given;
+  const [program = "", ...args] = command;
   const isSkaffold = basename(program).replace(/\.exe$/i, "") === "skaffold";
   const byVariable = {
     rpcPort: nonEmpty(env.SKAFFOLD_RPC_PORT),
@@ -68,9 +68,9 @@ function subcommandOf(args: readonly string[]): string | undefined {
 
 function choicesOf(flags: readonly string[], env: Readonly<Record<string, string | undefined>>): readonly string[] {
   return [...choosing].flatMap(([long, short]) => {
-    const given = [...flagValues(flags, long), ...(short === undefined ? [] : flagValues(flags, short))];
+    const values = [...flagValues(flags, long), ...(short === undefined ? [] : flagValues(flags, short))];
     const variable = `SKAFFOLD_${long.slice(2).toUpperCase().replaceAll("-", "_")}`;
-    const value = given.length > 0 ? given.join(",") : nonEmpty(ownValue(env, variable));
+    const value = values.length > 0 ? values.join(",") : nonEmpty(ownValue(env, variable));
     return value === undefined ? [] : [`${long}=${value}`];
   });
 }

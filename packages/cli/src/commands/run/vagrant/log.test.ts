@@ -27,7 +27,7 @@ const all = Buffer.from(text.join(""), "latin1");
 
 async function filter(shown: LogLevel | undefined, chunks: readonly Buffer[]) {
   const addresses: string[] = [];
-  const through = logFilter({ shown, onAddress: (address) => addresses.push(address) });
+  const through = logFilter({ level: shown, onAddress: (address) => addresses.push(address) });
   for (const chunk of chunks) through.write(chunk);
   through.end();
   return { addresses, out: (await buffer(through)).toString("latin1") };
@@ -55,7 +55,7 @@ describe("Vagrant's log", () => {
   );
 
   it("lets what is no log through at once, whole line or not", async () => {
-    const through = logFilter({ shown: undefined, onAddress: () => {} });
+    const through = logFilter({ level: undefined, onAddress: () => {} });
     for (const part of ["Password: ", "...", "  web: y/n? ", "1"]) {
       through.write(part);
       expect(String(through.read() ?? "")).toBe(part === "1" ? "" : part);

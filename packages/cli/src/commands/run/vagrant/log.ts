@@ -3,7 +3,7 @@ import { type LogLevel, logLevels } from "./command.ts";
 
 export type LogFilterOptions = {
   /** The log level that the user's own settings show: the rest of the log is for Tapedeck alone. */
-  readonly shown: LogLevel | undefined;
+  readonly level: LogLevel | undefined;
   /** Where the log says that Vagrant's server listens. */
   readonly onAddress: (address: string) => void;
 };
@@ -18,8 +18,8 @@ const serverAddress = /\baddr=(127\.0\.0\.1:\d+)/;
 const lineFeed = 10;
 
 /** Reads Vagrant's log from its stderr, and lets through what the user would have seen without us, byte by byte. */
-export function logFilter({ shown, onAddress }: LogFilterOptions): Transform {
-  const lowest = shown === undefined ? logLevels.length : logLevels.indexOf(shown);
+export function logFilter({ level, onAddress }: LogFilterOptions): Transform {
+  const lowest = level === undefined ? logLevels.length : logLevels.indexOf(level);
   let part: Buffer = Buffer.alloc(0);
   let isHidden = false;
 

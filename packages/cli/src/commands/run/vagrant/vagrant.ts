@@ -64,7 +64,7 @@ export const vagrant: RecordableCommand = {
     return {
       ...recordable,
       env: isLogged ? {} : { VAGRANT_LOG_LEVEL: "info" },
-      stderr: logFilter({ shown: logLevel, onAddress: addresses.report }),
+      stderr: logFilter({ level: logLevel, onAddress: addresses.report }),
       address: ({ ended }) => server.find(addresses.findAddresses, ended),
       get notFound() {
         return server.notFound();

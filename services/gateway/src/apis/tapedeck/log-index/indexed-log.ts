@@ -122,7 +122,7 @@ class IndexedHistory {
    */
   async #rangeOf({ afterOffset }: ReadFrom, untilOffset?: Offset): Promise<HistoryRange> {
     try {
-      await this.#log.assertKept(afterOffset);
+      await this.#log.assertRetained(afterOffset);
       const { firstOffset, lastOffset } = await this.#log.bounds();
       return {
         afterOffset: laterOf(afterOffset, justBefore(firstOffset)),
@@ -170,7 +170,7 @@ class IndexedHistory {
         if (events.length > 0) yield events;
         done = (batch.at(-1) as HeldEvent).offset;
       }
-      if (found < offsets.length && !signal.aborted) await this.#log.assertKept(afterOffset);
+      if (found < offsets.length && !signal.aborted) await this.#log.assertRetained(afterOffset);
       return upTo;
     } catch (error) {
       if (error instanceof LogReplacedError || error instanceof OutOfRangeError) throw error;

@@ -11,7 +11,7 @@ it.each(["/docs/", undefined])("/about names the manual only if it was built: %s
     signIn: undefined,
     docs,
     authenticate: () => expect.fail("nobody has to be known"),
-    shown: () => ({ authorization: undefined }),
+    loginOf: () => ({ authorization: undefined }),
   });
   const about = (await app.inject("/about")).json();
   expect(about).toEqual({

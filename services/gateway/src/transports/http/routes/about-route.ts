@@ -1,7 +1,7 @@
 import { httpStatusOf, TapedeckError, toErrorBody } from "@tapedeck/shared/errors/errors";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { Authenticator } from "../../../auth/authenticator.ts";
-import type { ShownLogin } from "../sign-in-cookie.ts";
+import type { PresentedLogin } from "../sign-in-cookie.ts";
 
 export type ServerInfo = {
   readonly version: string;
@@ -33,7 +33,7 @@ export type AboutOptions = {
   readonly docs: string | undefined;
   readonly authenticate: Authenticator;
   /** The header `authorization`, or what the cookie of the page stands for. */
-  readonly shown: (request: FastifyRequest) => ShownLogin;
+  readonly loginOf: (request: FastifyRequest) => PresentedLogin;
 };
 
 /**
@@ -43,14 +43,14 @@ export type AboutOptions = {
 export function aboutRoute(app: FastifyInstance, options: AboutOptions): void {
   const { version, grpc, auth, signIn, docs, authenticate } = options;
   app.get("/about", { config: { access: "everyone" } }, async (request, reply) => {
-    const shown = options.shown(request);
+    const login = options.loginOf(request);
     const grpcPort = Number(grpc.slice(grpc.lastIndexOf(":") + 1));
     const time = new Date().toISOString();
     const about: ServerInfo = { version, grpcPort, auth, time, ...(signIn && { signIn }), ...(docs && { docs }) };
-    const isNobody = shown.authorization === undefined && shown.session === undefined;
+    const isNobody = login.authorization === undefined && login.session === undefined;
     if (auth === "none" || isNobody) return about;
     try {
-      const { who, workspace, roles = [], developer } = await authenticate({ ...shown, peer: request.ip });
+      const { who, workspace, roles = [], developer } = await authenticate({ ...login, peer: request.ip });
       return { ...about, token: { name: who, workspace, roles: [...roles], ...(developer && { developer }) } };
     } catch (error) {
       if (!(error instanceof TapedeckError)) throw error;

@@ -65,7 +65,18 @@ const meanings: Readonly<Record<ErrorCode, string>> = {
 };
 
 function operation(route: DescribedRoute): JsonSchema {
-  const { method = "get", path, parameters, inPath = {}, headers = {}, body, answers, errors, isOpen, ...said } = route;
+  const {
+    method = "get",
+    path,
+    parameters,
+    inPath = {},
+    headers = {},
+    body,
+    answers,
+    errors,
+    isOpen,
+    ...description
+  } = route;
   const described = [
     ...Object.entries(inPath).map(([name, what]) => ({ ...parameter("path", name, what), required: true })),
     ...(parameters === undefined ? [] : inQuery(parameters)),
@@ -73,7 +84,7 @@ function operation(route: DescribedRoute): JsonSchema {
   ];
   return {
     operationId: method + path.replace("/api/v1", "").replace(/\W+(\w?)/g, (_, letter: string) => letter.toUpperCase()),
-    ...said,
+    ...description,
     ...(isOpen === true && { security: [] }),
     ...(described.length > 0 && { parameters: described }),
     ...(body !== undefined && { requestBody: { required: true, content: { [json]: { schema: inBody(body) } } } }),

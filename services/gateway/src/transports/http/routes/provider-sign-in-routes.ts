@@ -9,7 +9,7 @@ import { cookieOf, signInCookie } from "../sign-in-cookie.ts";
 
 export const beginPath = "/api/v1/sign-in/provider";
 
-const begunName = "tapedeck-begun-sign-in";
+const startedCookieName = "tapedeck-begun-sign-in";
 
 export type ProviderSignInRouteOptions = {
   readonly signIn: PageSignIn;
@@ -31,8 +31,8 @@ export function providerSignInRoutes(app: FastifyInstance, { signIn, page, watch
     if (isOfOtherSite(request)) return redirect(reply, page.origin);
     try {
       const { to = "/" } = request.query;
-      const { location, begun } = await signIn.begin(typeof to === "string" ? to : "/");
-      return redirect(reply.header("set-cookie", begunCookie(begun, isSecure)), location.href);
+      const { location, started } = await signIn.begin(typeof to === "string" ? to : "/");
+      return redirect(reply.header("set-cookie", startedCookie(started, isSecure)), location.href);
     } catch (error) {
       return sendError(reply, ownError(watch, error));
     }
@@ -40,13 +40,13 @@ export function providerSignInRoutes(app: FastifyInstance, { signIn, page, watch
 
   app.get(callbackPath, open, async (request, reply) => {
     // The begun sign-in is over, however it ends.
-    const over = begunCookie("", isSecure);
+    const over = startedCookie("", isSecure);
     try {
-      const begun = cookieOf(request.headers.cookie ?? "", begunName);
+      const started = cookieOf(request.headers.cookie ?? "", startedCookieName);
       const { session, to } = await signIn.finish({
         url: request.url,
         peer: request.ip,
-        begun: begun === "" ? undefined : begun,
+        started: started === "" ? undefined : started,
       });
       const cookie = signInCookie(session, { isSecure, ageSeconds: Math.floor(page.sessionMs / 1_000) });
       return redirect(reply.header("set-cookie", [over, cookie]), page.origin + to);
@@ -63,9 +63,9 @@ function isOfOtherSite({ headers }: FastifyRequest): boolean {
 }
 
 /** SameSite=Lax: the provider's redirect has to bring it back. It opens nothing but this one sign-in. */
-function begunCookie(value: string, isSecure: boolean): string {
+function startedCookie(value: string, isSecure: boolean): string {
   const age = value === "" ? 0 : signInTimeoutMs / 1_000;
-  return `${begunName}=${value}; Path=${callbackPath}; Max-Age=${age}; HttpOnly; SameSite=Lax${isSecure ? "; Secure" : ""}`;
+  return `${startedCookieName}=${value}; Path=${callbackPath}; Max-Age=${age}; HttpOnly; SameSite=Lax${isSecure ? "; Secure" : ""}`;
 }
 
 /** Addresses here have codes and states, which go into no Referer and no cache. */

@@ -50,7 +50,7 @@ export function podChanged(pod: Pod, what: string, { removed = false } = {}): Fa
   return {
     kind: "pod.changed",
     subject: name(pod.id),
-    summary: summary(`pod ${shownName(pod)} ${what}`),
+    summary: summary(`pod ${displayedName(pod)} ${what}`),
     detail: { $case: "pod", value: podDetail(pod, { removed }) },
   };
 }
@@ -61,7 +61,7 @@ export function podContradicted(before: Pod, now: Pod, times: Times): Fact {
   return {
     kind: "pod.contradicted",
     subject: name(now.id),
-    summary: summary(`pod ${shownName(now)} is ${is} by the host's word, though it was ${was}`),
+    summary: summary(`pod ${displayedName(now)} is ${is} by the host's word, though it was ${was}`),
     ...unseen(times),
     detail: { $case: "pod", value: podDetail(now) },
   };
@@ -137,7 +137,7 @@ function podFact(
   detail: Partial<PodDetail> = {},
   more: FactDetails = {},
 ): Fact {
-  const line = summary(`pod ${shownName(now)} ${what}`);
+  const line = summary(`pod ${displayedName(now)} ${what}`);
   return {
     kind,
     subject: name(now.id),
@@ -160,7 +160,7 @@ function appFact(
   return {
     kind,
     subject,
-    summary: summary(`app ${app.name} of ${shownName(now)} ${what}`),
+    summary: summary(`app ${app.name} of ${displayedName(now)} ${what}`),
     ...details,
     ...operation("app", subject),
     detail: {
@@ -208,7 +208,7 @@ function podName({ annotations }: Pod): string | undefined {
   return annotations.find(({ Key }) => Key === "rkt.kubernetes.io/name")?.value || undefined;
 }
 
-function shownName(pod: Pod): string {
+function displayedName(pod: Pod): string {
   return podName(pod) ?? pod.id.slice(0, 8);
 }
 

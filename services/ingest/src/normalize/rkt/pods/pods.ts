@@ -98,8 +98,8 @@ export const pods: HostRules<PodMemory> = {
     const mark = pods.mark(memory);
     if (mark === "gone") return { ...buried, held };
     if (pod === undefined || isRemoved) return held && { ...unknown, held };
-    const kept: PodMemory = { ...unknown, pod, redacted, held, denied };
-    return mark === undefined ? kept : pods.marked(mark, kept);
+    const result: PodMemory = { ...unknown, pod, redacted, held, denied };
+    return mark === undefined ? result : pods.marked(mark, result);
   },
   known: (accepted) => ({ ...unknown, pod: Pod.decode(accepted) }),
   subject: ({ detail }) => (detail?.$case === "pod" || detail?.$case === "app" ? detail.value.pod : undefined),

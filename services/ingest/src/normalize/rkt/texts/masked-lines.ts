@@ -118,9 +118,9 @@ export class MaskedLines {
 
   #followMixed(pod: string, line: string): void {
     const before = this.#mixed.get(pod);
-    const begun = tailOf(line);
-    const open = (before?.open ?? 0) + Number(isKeyTail(begun)) - Number(line.includes("-----END"));
-    if (isKeyTail(begun)) this.#mixed.set(pod, { tail: begun, open, left: maxBetween });
+    const tail = tailOf(line);
+    const open = (before?.open ?? 0) + Number(isKeyTail(tail)) - Number(line.includes("-----END"));
+    if (isKeyTail(tail)) this.#mixed.set(pod, { tail, open, left: maxBetween });
     else if (before === undefined) return;
     else if (open <= 0 || before.left === 0) this.#mixed.delete(pod);
     else this.#mixed.set(pod, { tail: before.tail, open, left: before.left - 1 });

@@ -3,7 +3,7 @@ import type { HostDetail_TextEnd } from "@tapedeck/proto/tapedeck/v1/event";
 import { nanosOfTimestamp, timestampOfNanos } from "@tapedeck/shared/time/timestamp";
 
 /** A line as a stream gave it. */
-export type GivenLine = {
+export type ReceivedLine = {
   readonly pod: string;
   /** Empty: the stream of everything in the pod. */
   readonly app: string;
@@ -68,7 +68,7 @@ export class TextMemory {
    * Takes a line in. Undefined when it is to be recorded; else the text that it is known by, which may be one of the
    * others: those are what it may have been recorded as.
    */
-  take(line: GivenLine, others?: () => readonly string[]): string | undefined {
+  take(line: ReceivedLine, others?: () => readonly string[]): string | undefined {
     const { pod, app, text, time } = line;
     const stream = this.#streamOf(pod, app);
     const forms = formsOf(text, others);
@@ -92,7 +92,7 @@ export class TextMemory {
   }
 
   /** Takes in a line read back from the log. */
-  recorded({ pod, app, text, time }: GivenLine): void {
+  recorded({ pod, app, text, time }: ReceivedLine): void {
     const stream = this.#streamOf(pod, app);
     const hash = hashOf(text);
     stream.last = time;
@@ -156,7 +156,7 @@ export class TextMemory {
   }
 
   /** The form in which the other stream has given the line before. */
-  #paired({ pod, app, time }: GivenLine, forms: Forms): Form | undefined {
+  #paired({ pod, app, time }: ReceivedLine, forms: Forms): Form | undefined {
     const found = forms.find(({ hash }) => {
       const count = this.#unpaired.get(unpairedKey(pod, time, hash))?.count ?? 0;
       return app === "" ? count > 0 : count < 0;

@@ -12,7 +12,7 @@ import type { FrameOutcome } from "../../inventory/inventory-rules.ts";
 import type { ObservationOutcome, Observed, Outcomes, Watcher, WatcherOptions } from "../../inventory/observing.ts";
 import { yieldPoint } from "../../inventory/observing.ts";
 import { MaskedLines, responseType } from "./masked-lines.ts";
-import { type GivenLine, TextMemory } from "./text-memory.ts";
+import { type ReceivedLine, TextMemory } from "./text-memory.ts";
 
 export type TextsOptions = Pick<WatcherOptions, "mask" | "maskAfter"> & {
   /** Lines after which all that is known of the logs is described. Default 10,000. */
@@ -88,12 +88,12 @@ export class TextsWatcher implements Watcher<Observed> {
   *#lines({ pod: podId, app: appName, bytes, reopened }: Observation_Text, at: Timestamp): Outcomes {
     const [pod, app] = [name(podId), name(appName)];
     if (reopened) this.#memory.mayRepeat(pod, app);
-    const given = linesOf(bytes);
-    if (given === undefined) {
+    const lines = linesOf(bytes);
+    if (lines === undefined) {
       const original = { type: responseType, ...this.#mask(responseType, bytes) };
       return yield { what: "frame", original, facts: [unreadable(bytes, "not a GetLogsResponse")], observedAt: at };
     }
-    for (const bytesOfLine of given) {
+    for (const bytesOfLine of lines) {
       const { text, others, ...masked } = this.#masked.mask({ pod, app }, bytesOfLine);
       const line = { pod, app, text, time: timeOf(text) ?? this.#memory.lastTime(pod, app) };
       const known = this.#memory.take(line, others);
@@ -144,7 +144,7 @@ export class TextsWatcher implements Watcher<Observed> {
   }
 }
 
-function written({ pod, app, text, time }: GivenLine): Fact {
+function written({ pod, app, text, time }: ReceivedLine): Fact {
   return {
     kind: "log.written",
     subject: app === "" ? pod : `${pod}/${app}`,
@@ -157,7 +157,7 @@ function written({ pod, app, text, time }: GivenLine): Fact {
   };
 }
 
-function recordedLine({ detail, occurred_at, time_source }: Event): GivenLine | undefined {
+function recordedLine({ detail, occurred_at, time_source }: Event): ReceivedLine | undefined {
   if (detail?.$case !== "text") return undefined;
   const { pod, container: app, text } = detail.value;
   const isOwn = occurred_at !== undefined && time_source === TimeSource.TIME_SOURCE_UPSTREAM;

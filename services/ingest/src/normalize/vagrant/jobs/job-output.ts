@@ -21,7 +21,7 @@ export type Stage = {
 
 export type CommandRun = { readonly from: Timestamp; readonly until?: Timestamp | undefined };
 
-export type GivenEvents = {
+export type ReceivedEvents = {
   readonly stream: string;
   /** Terminal events that the stream gave before. */
   readonly before: number;
@@ -30,7 +30,7 @@ export type GivenEvents = {
   readonly events: readonly Uint8Array[];
 };
 
-export type GivenEnd = {
+export type ReceivedEnd = {
   readonly stream: string;
   readonly before: number;
   /** The encoded GetJobStreamResponse. */
@@ -91,10 +91,10 @@ export class JobOutput {
   }
 
   /** Concluded while it is read: one message may have tens of thousands of events. */
-  *terminal(given: GivenEvents, stage: Stage, at: Timestamp): Generator<ObservationOutcome, void> {
-    const { stream, before, isBuffered, events } = given;
+  *terminal(received: ReceivedEvents, stage: Stage, at: Timestamp): Generator<ObservationOutcome, void> {
+    const { stream, before, isBuffered, events } = received;
     this.#openingOf(stream);
-    yield* this.#late(given, stage, at);
+    yield* this.#late(received, stage, at);
     for (let from = 0; from === 0 || from < events.length; from += batchSize) {
       const masked = this.#pieces.mask(stream, before + from, events.slice(from, from + batchSize));
       const pieces = masked.map((event) => ({ ...event, at }));
@@ -106,7 +106,7 @@ export class JobOutput {
 
   /** `isFinal`: the output has ended. */
   complete(
-    { stream, before, bytes }: GivenEnd,
+    { stream, before, bytes }: ReceivedEnd,
     stage: Stage,
     at: Timestamp,
   ): { readonly outcomes: readonly ObservationOutcome[]; readonly isFinal: boolean } {
@@ -116,7 +116,7 @@ export class JobOutput {
     this.#heardAt = at;
     if (!isFinal) return { outcomes, isFinal };
     // A restarted server ends the jobs of its earlier life like this, without their output.
-    const isInDoubt = isShort || (before === 0 && isGivenUp(bytes));
+    const isInDoubt = isShort || (before === 0 && isAbandoned(bytes));
     return {
       outcomes: [...outcomes, ...(isInDoubt ? this.abandoned(stage, at) : []), this.#completed(bytes, at)],
       isFinal,
@@ -195,12 +195,12 @@ export class JobOutput {
   }
 
   /** A first replay may come after a job that prints fast has filled windows that are gone. */
-  #late(given: GivenEvents, { ran }: Stage, at: Timestamp): readonly ObservationOutcome[] {
-    const isFirstReplay = given.isBuffered && given.events.length > 0 && this.#alignment.written === 0;
+  #late(received: ReceivedEvents, { ran }: Stage, at: Timestamp): readonly ObservationOutcome[] {
+    const isFirstReplay = received.isBuffered && received.events.length > 0 && this.#alignment.written === 0;
     if (this.#isLateReported || !isFirstReplay || ran === undefined) return [];
     this.#isLateReported = true;
     const { windowSize } = this.#options;
-    const reason = lateReason(this.#job, lateMs(given.stream, ran, at), given.events.length, windowSize);
+    const reason = lateReason(this.#job, lateMs(received.stream, ran, at), received.events.length, windowSize);
     return reason === undefined ? [] : [this.#gap(reason, { index: 0 }, at)];
   }
 
@@ -238,7 +238,7 @@ function lateReason(job: string, ms: number, events: number, windowSize: number)
 }
 
 /** The job's runner no longer responded, or the job was canceled before it had one. */
-function isGivenUp(complete: Uint8Array): boolean {
+function isAbandoned(complete: Uint8Array): boolean {
   const { event } = GetJobStreamResponse.decode(complete);
   return event?.$case === "complete" && event.value.error?.code === canceled;
 }

@@ -4,7 +4,7 @@ import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import type { Fact } from "../../fact.ts";
 import { summary } from "../../facts.ts";
 import type { ObservationOutcome } from "../../inventory/observing.ts";
-import { type GivenEnd, messageType } from "./job-output.ts";
+import { messageType, type ReceivedEnd } from "./job-output.ts";
 import { isUsableId, type JobReports, stageOf } from "./job-reports.ts";
 import { type StreamMessage, streamMessageIn } from "./job-wire.ts";
 import type { JobsMemory } from "./jobs-memory.ts";
@@ -37,29 +37,29 @@ export class JobStreams {
     return job?.output?.ended(stream, code, stageOf(job), at) ?? [];
   }
 
-  #outcomesOf(id: string, message: StreamMessage, given: GivenEnd, at: Timestamp): Iterable<ObservationOutcome> {
+  #outcomesOf(id: string, message: StreamMessage, end: ReceivedEnd, at: Timestamp): Iterable<ObservationOutcome> {
     switch (message.what) {
       case "open":
         return [];
       case "state": {
         const outcomes = message.job === undefined ? [] : this.#reports.answered({ id, bytes: message.job }, at);
         // The stream's own word: other answers may have shown already that the job is over, and its output is cut then.
-        this.#memory.get(id).output?.stateReported(given.stream, message);
+        this.#memory.get(id).output?.stateReported(end.stream, message);
         return outcomes;
       }
       case "terminal": {
         const job = this.#memory.get(id);
-        return job.output?.terminal({ ...given, ...message }, stageOf(job), at) ?? [];
+        return job.output?.terminal({ ...end, ...message }, stageOf(job), at) ?? [];
       }
       case "complete": {
         const job = this.#memory.get(id);
-        const { outcomes = [], isFinal = false } = job.output?.complete(given, stageOf(job), at) ?? {};
+        const { outcomes = [], isFinal = false } = job.output?.complete(end, stageOf(job), at) ?? {};
         if (isFinal) job.output = undefined;
         return outcomes;
       }
       case "error":
       case "unknown":
-        return this.#reports.unknownMessage(unknownFact(id, message.what), given.bytes, at);
+        return this.#reports.unknownMessage(unknownFact(id, message.what), end.bytes, at);
       default:
         return assertNever(message);
     }

@@ -40,14 +40,14 @@ function read(bytes: Uint8Array): TerminalLine {
   try {
     const event = TerminalEvent.decode(bytes);
     const occurredAt = validTimestamp(event.timestamp);
-    return { ...said(event), ...(occurredAt && { occurredAt }) };
+    return { ...textOf(event), ...(occurredAt && { occurredAt }) };
   } catch {
     return { text: "", level: "" };
   }
 }
 
 /** The printed text, with line ends. Bytes that are not UTF-8 become U+FFFD here; the frame has them as they are. */
-function said({ event }: TerminalEvent): Pick<TerminalLine, "text" | "level"> {
+function textOf({ event }: TerminalEvent): Pick<TerminalLine, "text" | "level"> {
   switch (event?.$case) {
     case "line": {
       const { msg, style, disable_new_line } = event.value;

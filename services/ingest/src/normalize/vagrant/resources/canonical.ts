@@ -39,9 +39,9 @@ function canonical(value: unknown): unknown {
   if (typeof value !== "object" || value === null) {
     return value === "" || value === 0 || value === 0n || value === false ? undefined : (value ?? undefined);
   }
-  const said = Object.entries(value).flatMap(([name, inside]) => {
+  const fields = Object.entries(value).flatMap(([name, inside]) => {
     const one = canonical(inside);
     return one === undefined ? [] : [[name, one] as const];
   });
-  return said.length === 0 ? undefined : Object.fromEntries(said);
+  return fields.length === 0 ? undefined : Object.fromEntries(fields);
 }
