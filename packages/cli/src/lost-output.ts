@@ -1,6 +1,6 @@
 import { onLostOutput, printError } from "./display/output.ts";
 
-/** Commands whose output is not what they are run for: they go on where nobody reads it. */
+/** Commands that continue when their output is no longer read, because they are run for something else. */
 const working: ReadonlySet<string | undefined> = new Set([
   ...["up", "run", "record", "replay", "import", "erase", "rebuild", "backup", "restore", "new-epoch"],
   ...["token", "shard", "sql-role", "login", "logout", "context"],

@@ -38,7 +38,7 @@ export class Progress implements Disposable {
     return this.#done;
   }
 
-  /** So much is done by now, of so much. */
+  /** How much is done, and how much there is in total. */
   reached(done: number, total: number | undefined = this.#total): void {
     const { to, now } = this.#options;
     this.#done = done;

@@ -14,7 +14,7 @@ export type ConnectionOptions = {
   /** ws: or wss: */
   readonly url: string;
   readonly protocols: readonly string[];
-  /** After so much silence the gateway is asked whether it is there; after as much again it is not. */
+  /** After this long a silence the gateway is pinged; after as long again it counts as gone. */
   readonly quietMs: number;
 };
 
@@ -25,7 +25,7 @@ export type ConnectionWatch = {
   readonly lost: (end: { readonly wasOpen: boolean; readonly code: number; readonly reason: string }) => void;
 };
 
-/** A timer that takes so many times as long indicates that this process was held up. */
+/** A timer that takes this many times as long shows that this process was held up. */
 const punctual = 1.05;
 
 /** One socket, from its beginning to its end. */

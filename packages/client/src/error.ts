@@ -42,7 +42,7 @@ export class TapedeckError extends Error {
   readonly latest: string | undefined;
   /** The sources that match (ambiguous_source). */
   readonly choices: readonly string[] | undefined;
-  /** Seconds after which to try again. Undefined: waiting does not help, or no time was given. */
+  /** Seconds after which to try again. Undefined: waiting does not help, or the time is not known. */
   readonly retryAfter: number | undefined;
 
   constructor({ code, message, field, earliest, latest, choices }: ErrorBody, retryAfter?: number) {

@@ -34,7 +34,7 @@ export type OperationsOptions = ListOptions &
     readonly kinds?: readonly OperationKind[];
     readonly subjects?: readonly string[];
     readonly outcomes?: readonly Outcome[];
-    /** Only the newest so many of each source, of those that match; at most 1,000. */
+    /** At most this many newest matches per source; at most 1,000. */
     readonly perSource?: number;
     /** Only those of this runner; `sessions` has to name its session alone. */
     readonly runner?: number;

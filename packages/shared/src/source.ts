@@ -57,7 +57,7 @@ export function isNamePart(text: string): boolean {
 }
 
 /**
- * Why a name that somebody chose is refused; undefined: it is not. A name with such characters could pass for another one in a
+ * Why a chosen name is refused; undefined: it is not. A name with such characters could pass for another one in a
  * terminal or on a page.
  */
 export function nameError(text: string): string | undefined {

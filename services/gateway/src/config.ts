@@ -43,7 +43,7 @@ export type GatewayConfig = {
   readonly endpoints: readonly Endpoint[];
   /** The allowed callers: everyone who reaches the port, or callers with a token. */
   readonly auth: (typeof authentications)[number];
-  /** Whose people may call without a token; undefined: nobody's. */
+  /** The provider whose people may call without a token; undefined: none. */
   readonly oidc: ProviderSettings | undefined;
   /** PEM files; undefined: without TLS. */
   readonly tls: TlsFiles | undefined;

@@ -83,7 +83,7 @@ class RelayedStream {
     nats.broken.addEventListener("abort", wake, { signal: this.#over.signal });
   }
 
-  /** Before the upstream's side is open, nobody would take its `end`. */
+  /** Before the upstream's side is open, its `end` would be lost. */
   endWithSignal(): void {
     const { signal } = this.#options;
     const leave = () => this.leave();

@@ -32,7 +32,7 @@ export type IngestConfig = {
   readonly newSources: NewSourceBounds;
   /** Recordings with `redact: off` are refused. */
   readonly requireRedact: boolean;
-  /** All of the log is read so often, at the start for the first time, at most so many messages a second. */
+  /** How often the whole log is read, first at the start, and at most how many messages a second. */
   readonly check: { readonly everyMs: number; readonly rate: number };
   /** The bounds of all sources together. */
   readonly spill: SpillBounds;

@@ -19,7 +19,7 @@ export function userHere(): Pick<AuditEntry, "who" | "kind"> {
 }
 
 /**
- * Waits for the entry of what is done already. An entry that is impossible is said, on stderr, and is no failure: it must
+ * Waits for the entry of a completed action. An entry that can't be written is reported on stderr and is no failure: it must
  * not keep anybody from the rest, or from a result that is shown once.
  */
 export async function auditDone(entry: Promise<void>): Promise<void> {

@@ -31,7 +31,7 @@ export type Erasing = {
   /** Absent until they are counted. */
   readonly events?: number | undefined;
   readonly removed: number;
-  /** Earlier exports of the session. Absent where nobody knows. */
+  /** Earlier exports of the session. Absent: not known. */
   readonly exports?: readonly SessionExport[] | undefined;
 };
 export type Rebuilding = { readonly messages: number; readonly done: number; readonly events: number };
@@ -80,7 +80,7 @@ export function remoteMaintenance(url: string | undefined): RemoteMaintenance {
     if (signal?.aborted !== true) throw brokenOff();
   }
 
-  /** Asks again where the connection breaks off: the server goes on meanwhile, and says how far it is. */
+  /** Requests again after a broken connection: the server continues meanwhile, and reports its progress. */
   async function* erase(session: string, signal: AbortSignal): AsyncGenerator<Erasing, void> {
     const retry = backoff(1_000, 10_000);
     let heardAt: number | undefined;
@@ -120,7 +120,7 @@ export function remoteMaintenance(url: string | undefined): RemoteMaintenance {
   };
 }
 
-/** It may not happen again: nobody answers at the moment, or the connection was lost. */
+/** Whether trying again may help: the server does not answer at present, or the connection was lost. */
 class PassingError extends CommandError {}
 
 /** The status of too many calls, of a Tapedeck that is starting, and of a proxy whose Tapedeck does not answer. */

@@ -3,7 +3,7 @@ const earliest = Date.UTC(2000, 0);
 /** Parallel senders, and machines whose clocks agree well, may stamp an end before its start by less. */
 const maxBackwardsMs = 60_000;
 const yearMs = 366 * 24 * 3_600_000;
-/** These may run for years; nobody waits so long for anything else. */
+/** These may run for years; a duration of years is wrong for anything else. */
 const longLived: ReadonlySet<string> = new Set(["pod", "app", "session"]);
 
 /**

@@ -182,7 +182,7 @@ function foldRow(row: Lane, event: TapedeckEvent): Lane {
     case "upstream.connected":
       return { ...row, status: "recording", lostSince: undefined };
     case "upstream.restored":
-      // A session that was given up goes on.
+      // A session that had been given up continues.
       return { ...row, status: "recording", lostSince: undefined, session: event.session ?? row.session };
     case "upstream.lost":
       return event.detail?.unheard === true

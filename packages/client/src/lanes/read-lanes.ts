@@ -2,11 +2,11 @@ import type { Client } from "../client.ts";
 import type { SourceFilter } from "../filter.ts";
 import { isOver, maxLoops, type Now, nowOf } from "./now.ts";
 
-/** About so many of each are read at the beginning. */
+/** About how many of each are read at the start. */
 const max = { sources: 1_000, loops: 2_000, steps: 2_000, apps: 1_000, ports: 1_000 } as const;
 /** The most and the least of a source. The newest show whether it fails, however many sources there are. */
 const perSource = { loops: { max: maxLoops, least: 4 }, steps: { max: 100, least: 8 } } as const;
-/** Every source adds its newest, those beyond `max.sources` too: so many times \`max\` are kept at most. */
+/** Every source adds its newest, those beyond `max.sources` too. At most this many times `max` are kept. */
 const maxTimes = 4;
 const loopKinds = ["loop", "command"] as const;
 const stepKinds = ["init", "build", "test", "render", "deploy", "verify", "exec", "check", "sync"] as const;

@@ -31,7 +31,7 @@ export type Loop = Step & {
 
 type Timed = Pick<Step, "kind" | "startedAt" | "endedAt" | "isUntimed">;
 
-/** Milliseconds, of a step that runs until now. Undefined: nobody knows. */
+/** Milliseconds; of a running step until now. Undefined: not known. */
 export function lengthOf({ kind, startedAt, endedAt, isUntimed }: Timed, now: number): number | undefined {
   return isUntimed ? undefined : lastedMs(startedAt, endedAt ?? now, kind);
 }

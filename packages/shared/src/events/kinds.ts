@@ -65,7 +65,7 @@ export const kinds = [
   "pod.started",
   "pod.exited",
   "pod.collected",
-  "pod.changed", // an observed change that is none of the other facts
+  "pod.changed", // an observed change without a fact of its own
   "pod.contradicted", // the host repeatedly contradicts the record, which then follows the host
   "app.started",
   "app.exited",

@@ -33,7 +33,7 @@ export type SessionCheck = {
   readonly origin: string | undefined;
   /** By channel: how many events are missing so far. */
   readonly holes: Readonly<Record<string, number>>;
-  /** It has begun, or was continued, after its last end. */
+  /** The session has started, or was continued, after its last end. */
   readonly isOpen: boolean;
 };
 

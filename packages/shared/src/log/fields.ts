@@ -1,6 +1,6 @@
 /**
  * Goes through an encoded protobuf message field by field without decoding it. The state of the present field is in the
- * object, so that nothing is made for fields that nobody wants.
+ * object, so that no unused field costs anything.
  */
 export class Fields {
   readonly #bytes: Uint8Array;

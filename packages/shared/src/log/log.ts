@@ -60,7 +60,7 @@ export type Cursor = {
   readonly kept?: number;
   /** How many events of each channel of the session were written to go with `textTtl`; absent without it. */
   readonly texts?: Readonly<Record<string, number>>;
-  /** How many ordinals of each channel of the session no event was given; absent: none. */
+  /** How many ordinals of each channel of the session were not used for an event; absent: none. */
   readonly unused?: Readonly<Record<string, number>>;
 };
 
@@ -137,7 +137,7 @@ export type LogBounds = {
   readonly lastOffset: Offset;
   readonly messages: number;
   readonly bytes: number;
-  /** The log may have gone on: while no server leads it, this is the end as far as a replica has it. */
+  /** The log may be longer: while no server leads it, this is the end that a replica has. */
   readonly mayBeBehind?: boolean;
 };
 
@@ -227,7 +227,7 @@ export type LogSurvey = {
 export type FollowOptions = {
   readonly signal: AbortSignal;
   readonly caughtUp?: (offset: Offset) => void;
-  /** Called whenever there is nothing more to give now: all that matches up to this offset was given. */
+  /** Called whenever nothing more is available now: every match up to this offset was delivered. */
   readonly reached?: (offset: Offset) => void;
 };
 

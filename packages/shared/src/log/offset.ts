@@ -9,7 +9,7 @@ export type Sequence = number & { readonly [unit]?: "sequence" };
  */
 export type Offset = number & { readonly [unit]: "offset" };
 
-/** A message holds at most so many events. With it, the largest sequence makes the largest safe integer. */
+/** The most events of a message. With it, the largest sequence makes the largest safe integer. */
 export const indexesPerMessage = 1_024;
 
 /** The largest sequence of which every offset is an exact number. */

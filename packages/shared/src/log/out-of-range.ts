@@ -27,7 +27,7 @@ export function unreadable(epoch: string, after: Offset, next: Sequence): OutOfR
   return new OutOfRangeError(message, { loss: "unreadable", earliest });
 }
 
-/** The log was damaged. All that it still has up to the end of the hole was given. */
+/** The log was damaged. Everything that it still has up to the end of the hole was delivered. */
 export function lostInHole(
   epoch: string,
   { first, last }: { readonly first: Sequence; readonly last: Sequence },

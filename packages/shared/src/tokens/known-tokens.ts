@@ -110,7 +110,7 @@ class TokenCache implements KnownTokens {
   }
 
   async #readAfresh(): Promise<void> {
-    // A read that is under way may have begun before the token was created.
+    // A read in progress may have started before the token was created.
     await this.#reading?.catch(() => {});
     await this.#readSoon().catch((cause) => {
       throw new TapedeckError("not_ready", "tokens can't be looked up now: try again in a moment", {}, { cause });

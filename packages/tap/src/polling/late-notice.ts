@@ -1,6 +1,6 @@
 import { delay } from "@tapedeck/shared/sync/delay";
 
-/** An answer that takes so many times as long as usual is late, but never within `leastMs`. */
+/** An answer that takes this many times as long as usual is late, but never within `leastMs`. */
 const late = { times: 2, leastMs: 1_000 };
 
 /** Notices that the next list of a poll does not come in its usual time. Uses no wall clock. */

@@ -3,7 +3,7 @@ export class PollRounds {
   #waiting: (() => void)[] = [];
   #started: (() => void)[] = [];
 
-  /** Resolves when a poll that has not begun yet has succeeded. Never resolves after the last poll. */
+  /** Resolves when a poll that has not started yet has succeeded. Never resolves after the last poll. */
   next(): Promise<void> {
     return new Promise((resolve) => this.#waiting.push(resolve));
   }

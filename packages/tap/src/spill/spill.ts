@@ -51,7 +51,7 @@ const MiB = 1024 * 1024;
 /** The most that is read together. */
 const max = { items: 1_000, bytes: 256 * 1024 } as const;
 
-/** Rejects if the folder can't be read, or if it is missing and no hello is given. */
+/** Rejects if the folder can't be read, or if it is missing and there is no hello. */
 export async function openSpill(options: SpillOptions): Promise<Spill> {
   const { dir, memoryBytes = 64 * MiB, diskBytes = 1024 * MiB, segmentBytes = 8 * MiB } = options;
   const found = await readSpillFolder(dir);

@@ -20,7 +20,7 @@ export type JobObserverOptions = {
 /** Observes jobs for readers, however many ask, at a pace that costs the server little. */
 export class JobObserver {
   readonly #options: JobObserverOptions;
-  /** The poll for readers that has not begun yet. */
+  /** The poll for readers that has not started yet. */
   #poll: Promise<void> | undefined;
   #polledAt = Number.NEGATIVE_INFINITY;
 
@@ -32,7 +32,7 @@ export class JobObserver {
   async observe(id: string): Promise<void> {
     const { jobs, known, queued, follower } = this.#options;
     if (known.isRecorded(id)) return;
-    // An id that nobody has seen may be made up. If the server has such a job since, the next list shows it.
+    // An unknown id may be made up. If the server has such a job since, the next list shows it.
     if (known.get(id) === undefined && !queued.has(id)) await jobs.nextPoll();
     else await this.#pollSoon();
     if (known.get(id)?.isFinished) await follower.done(id);

@@ -32,7 +32,7 @@ export type Trends = {
   readonly projects: readonly string[];
   /** "branch=main" */
   readonly labels: readonly string[];
-  /** Those who stand side by side, whoever waits longest first; undefined: nobody does. */
+  /** The developers or projects to compare, the longest wait first; undefined: none. */
   readonly sides: Answered<readonly SideFigures[]> | undefined;
   readonly loops: Answered<OverTime<LoopFigures>>;
   readonly green: Answered<OverTime<GreenFigures>>;

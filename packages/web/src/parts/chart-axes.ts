@@ -32,7 +32,7 @@ export function axisWidth(names: readonly string[]): number {
   return Math.max(60, ...names.map((name) => 7 * name.length + 10));
 }
 
-/** Which of so many bins have a name at the axis, so that names do not touch. */
+/** Which of `count` bins have a name at the axis, so that names do not touch. */
 export function namedBins(count: number, width: number, nameWidth: number): readonly number[] {
   const step = Math.max(1, Math.ceil((count * nameWidth) / Math.max(1, width)));
   return Array.from({ length: Math.ceil(count / step) }, (_, index) => count - 1 - index * step).toReversed();

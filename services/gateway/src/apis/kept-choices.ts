@@ -10,7 +10,7 @@ export class OutdatedChoiceError extends Error {
   override readonly name = "OutdatedChoiceError";
 }
 
-/** Few workspaces have so many. */
+/** Few workspaces have this many. */
 const maxChoices = 1_000;
 
 const choicesOf = new WeakMap<QueryClient, Map<string, Choice>>();

@@ -5,7 +5,7 @@
 //                          \--> choose(): the sources that fit --> one: kept and used; more: ambiguous_source
 //
 // 1. A call never means a source of another workspace, and can't learn whether that exists.
-// 2. A choice counts only if the answer confirms that no source has begun since.
+// 2. A choice counts only if the answer confirms that no source has started since.
 import type { Session, Source } from "@tapedeck/proto/tapedeck/v1/lists";
 import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { namePart, parseSourceName, type SourceName, sourceParts } from "@tapedeck/shared/source";

@@ -46,7 +46,7 @@ export function severalShards(options: SeveralShards): ShardApi {
   };
 }
 
-/** Counts the move until its end: whoever leaves waits for what goes on without a caller. */
+/** Counts the move until its end: a caller that leaves waits for what continues without it. */
 async function* inTurn(turn: Turn, progress: AsyncIterable<MoveProgress>): AsyncGenerator<MoveProgress, void> {
   try {
     yield* progress;

@@ -22,7 +22,7 @@ export type ToImport = {
   readonly onRecorded?: (messages: number) => void;
 };
 
-/** Without progress for so long it is given up. */
+/** An import without progress for this long is given up. */
 const timeoutMs = 60_000;
 /** Another import of the same source that has just ended may not have released it yet. */
 const takenMs = 5_000;

@@ -39,7 +39,7 @@ export type Pushed = {
   readonly added: number;
 };
 
-/** The import is given up after so long without progress; sooner if no recorder ever accepted it. */
+/** After this long without progress the import is given up; sooner if no recorder ever accepted it. */
 const timeoutMs = { silent: 10_000, begun: 60_000 } as const;
 /** Events travel together up to this, and larger ones in pieces of it. */
 const itemBytes = 128 * 1024;

@@ -140,7 +140,7 @@ async function onlySkaffold(): Promise<never> {
   throw new TapedeckError("not_found", "a replay serves Skaffold's own API only");
 }
 
-/** The state of Skaffold after so many events, folded on from where it was asked for last, if that is not behind. */
+/** The state of Skaffold after `count` events, folded on from the last requested one where that is earlier. */
 class FoldedTape {
   readonly #events: Tape["events"];
   #last: { readonly state: SkaffoldState; readonly count: number } = start;

@@ -66,7 +66,7 @@ const lastWordsMs = 1_000;
 function passOn(from: Readable, through: Transform): (boundMs: number) => Promise<void> {
   const over = new AbortController();
   through.once("end", () => over.abort());
-  // The command must not notice that nobody reads it any more: it would wait for us for ever.
+  // The command must not notice that its output is no longer read: it would wait for us for ever.
   from.pipe(through).on("data", writeRawError);
   return (boundMs) => delay(boundMs, over.signal);
 }

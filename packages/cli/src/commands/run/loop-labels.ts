@@ -46,7 +46,7 @@ export class LoopLabelReader {
     this.#asking ??= this.#askGit();
   }
 
-  /** Resolves when git was asked about every loop that has begun. */
+  /** Resolves when git has answered for every loop that has started. */
   async idle(): Promise<void> {
     await this.#asking;
   }

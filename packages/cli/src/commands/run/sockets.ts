@@ -15,7 +15,7 @@ export function canSeeSockets(): boolean {
   return readText(socketList) !== undefined && socketsOf(process.pid) !== undefined;
 }
 
-/** Reports each address once on which a process has begun to listen, until the signal. */
+/** Reports once each address on which a process starts to listen, until the signal. */
 export type AddressSource = (report: (address: string) => void, signal: AbortSignal) => void;
 
 const restMs = 15;

@@ -8,7 +8,7 @@ import { plainLine } from "../../display/plain-line.ts";
 import { spokenSource } from "../../display/source-name.ts";
 import type { Colour } from "../../display/status-colour.ts";
 
-/** Where it is drawn: a terminal of so many columns and rows, at a time in ms since 1970, and `none` without sources. */
+/** The terminal's columns and rows, the time in ms since 1970, and `none`: the text without sources. */
 export type Canvas = {
   readonly columns: number;
   readonly rows: number;

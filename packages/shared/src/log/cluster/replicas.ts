@@ -1,7 +1,7 @@
 import { JetStreamApiError, type JetStreamManager, type StreamInfo } from "@nats-io/jetstream";
 import { streamName } from "../subjects.ts";
 
-/** Gives a stream so many replicas if it has fewer. One that has more keeps them: its operator chose that. */
+/** Gives a stream `replicas` replicas if it has fewer. One that has more keeps them: its operator chose that. */
 export async function raiseReplicas(jsm: JetStreamManager, info: StreamInfo, replicas: number): Promise<StreamInfo> {
   if (info.config.num_replicas >= replicas) return info;
   try {

@@ -30,7 +30,7 @@ const failuresToLeave = 2;
 /** A process that was busy itself finds the first answer too late, and the second in time. */
 const pingsToLeave = 2;
 
-/** A ping may take so many times as long as the slowest of late, on a machine that is busy all the time. */
+/** A ping may take this many times as long as the slowest recent one, on a machine that is busy all the time. */
 const pingSpread = 4;
 const slowestFade = 0.9;
 const longestPingMs = 5_000;
@@ -115,7 +115,7 @@ export class ServerWatch implements AsyncDisposable {
       if (info.error !== undefined) return info.error.err_code === streamNotFound;
       return hasQuorum(info.cluster?.replicas ?? [], silenceMs);
     } catch {
-      request.catch(() => {}); // its answer may come when nobody waits for it
+      request.catch(() => {}); // its answer may come after the last wait for it
       return this.#over.signal.aborted;
     }
   }

@@ -3,7 +3,7 @@ import { backoff, delay } from "../../sync/delay.ts";
 import type { Sequence } from "../offset.ts";
 import { ErasureStore, erasureIn, openErasures } from "./erasure-store.ts";
 
-/** What of the log nobody may read any more, although it is still there. */
+/** Sessions that must not be read any more, although the log still has them. */
 export type ErasedSessions = {
   /** Nothing is being erased, which is so nearly always. */
   readonly isEmpty: boolean;

@@ -25,7 +25,7 @@ const erasureSchema = z.object({
   session: z.string(),
   /** The epoch of the log that the sequences belong to. */
   epoch: z.string(),
-  /** Everything of the session up to this sequence is erased: nobody may read it any more. */
+  /** Everything of the session up to this sequence is erased, and must not be read any more. */
   lastSeq: z.number(),
   /** Everything of the session up to this sequence is removed from the log. */
   removedSeq: z.number(),
@@ -46,14 +46,14 @@ const erasureSchema = z.object({
   by: z.string().optional(),
 });
 
-/** The erasure of a session: it has begun, and is brought to its end by ingest. */
+/** The erasure of a session: it has started, and ingest finishes it. */
 export type Erasure = Readonly<z.infer<typeof erasureSchema>>;
 
 type StoredErasure = { readonly erasure: Erasure | undefined; readonly revision: number };
 
 /**
  * The erasures that are under way, and those that have ended in the last 90 days: a KV bucket in the NATS of the log, which
- * is created with the first erasure. An entry is the durable mark: whoever reads the log leaves the session out from then on.
+ * is created with the first erasure. An entry is the durable mark: readers of the log leave the session out from then on.
  */
 export class ErasureStore {
   readonly #nats: NatsConnection;
@@ -82,7 +82,7 @@ export class ErasureStore {
     }
   }
 
-  /** Begins an erasure, and returns it; or the one that another caller has begun a moment ago. Rejects as `of`. */
+  /** Starts an erasure and returns it, or the one that another caller has just started. Rejects as `of`. */
   async begin(erasure: Erasure): Promise<Erasure> {
     await ensureBucket(await this.#jsm(), bucket, { allow_msg_ttl: true });
     for (;;) {

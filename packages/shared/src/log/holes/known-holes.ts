@@ -66,7 +66,7 @@ export class HolesWatch implements Disposable {
 
   readonly now = (): readonly KnownHole[] => this.#holes;
 
-  /** Where nobody answers, the last answer counts. */
+  /** Without an answer, the last one counts. */
   async #load(): Promise<void> {
     const { nats, epoch, warn } = this.#options;
     if (nats.isClosed()) return;

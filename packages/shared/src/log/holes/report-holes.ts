@@ -93,7 +93,7 @@ class HoleCheck {
       const hole = this.#next(offset);
       const beforeHole = hole === undefined ? batch : batch.filter((held) => sequenceOf(held.offset) <= hole.last);
       if (beforeHole.length > 0) yield beforeHole;
-      // The hole goes on behind the batch.
+      // The hole continues after the batch.
       if (hole === undefined || beforeHole.length === batch.length) this.#done = laterOf(this.#done, offset);
       else throw lostInHole(this.#epoch, hole);
     }

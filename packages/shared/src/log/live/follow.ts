@@ -3,7 +3,7 @@
 //   log   |------------------ history ------------------|------- ring (memory) -------| end
 //          #missed(): pages, shared with other readers    #inRing(): entry by entry     #queued(): armed, woken by matches
 //
-// 1. Everything that matches up to `#done` was given; `#done` never goes back.
+// 1. Every match up to `#done` was delivered; `#done` never goes back.
 // 2. A follower is armed only where `#done` is at the ring's end, or past it: nothing can come in between.
 // 3. A follower that is too slow loses its place in the ring, never an event: it reads history again.
 // 4. What the log dropped at its beginning before it was read is an OutOfRangeError, never a jump. (Holes further on are
@@ -26,10 +26,10 @@ export type FollowDeps = Pick<LogReader, "bounds" | "lastMatch" | "assertRetaine
   readonly history: Pick<SharedHistory, "batches">;
 };
 
-/** After so many events a follower lets the others go on. */
+/** After this many events a follower lets the others continue. */
 const eventsPerTurn = 32;
 
-/** A batch ends at so many bytes, because a reader that stops keeps what it was given after that has left the ring. */
+/** A batch ends at this many bytes, because a stopped reader holds its batch after the ring has dropped it. */
 const bytesPerTurn = 64 * 1024;
 
 /**
@@ -58,7 +58,7 @@ class Follower {
   readonly #options: FollowOptions;
   readonly #watch: Watch;
   readonly #retry = backoff(50, 2_000);
-  /** All that matches up to this offset was given. */
+  /** Every match up to this offset was delivered. */
   #done: Offset;
   /** The log's end when the subscription began. "Caught up" covers all of it, even if the tail is behind that. */
   #logEnd: Offset | undefined;
@@ -100,7 +100,7 @@ class Follower {
 
   /**
    * What the tail has put into the queue. Disarmed when something left the ring before its turn. History, or the position
-   * to resume from, may be ahead of the tail: then the tail brings what was given already.
+   * to resume from, may be ahead of the tail: then the tail brings events that were delivered already.
    */
   async *#queued(ring: Ring<SharedEvent>): HeldBatches {
     while (!this.#watch.isEmpty && !this.#isOver) {
@@ -148,7 +148,7 @@ class Follower {
     let index = ring.indexAfter(this.#done);
     while (ring.at(index) !== undefined && !this.#isOver) {
       await this.#giveWay();
-      // The ring was emptied meanwhile, and goes on behind what the log has lost: that is for history to say.
+      // The ring was emptied meanwhile, and continues after what the log has lost: history reports that.
       if (this.#done < ring.floor) return;
       const batch: SharedEvent[] = [];
       let done = this.#done;
@@ -169,7 +169,7 @@ class Follower {
     if (!this.#isOver && this.#done >= ring.floor) this.#watch.arm();
   }
 
-  /** All that matched was given. */
+  /** Every match was delivered. */
   #report(): void {
     const { caughtUp, reached } = this.#options;
     this.#done = laterOf(this.#done, this.#deps.tail.now()?.last ?? logStart);

@@ -7,7 +7,7 @@
 // 2. All events of a message are in the ring before a follower that was woken continues.
 // 3. A server that is silent or gone ends the pull within 1.5 s; another one continues after `#last`. A log that was
 //    replaced ends the tail.
-// 4. An erased session leaves the ring before its erasure is given to anybody.
+// 4. An erased session leaves the ring before its erasure is delivered to any follower.
 // Why a server that is cut off is left: docs/decisions/0040-a-server-that-is-cut-off.md.
 import { ownChannel } from "../../events/kinds.ts";
 import { backoff, delay } from "../../sync/delay.ts";
@@ -175,14 +175,14 @@ class LogTail implements Tail {
     if (first > next) this.#skip(entries, first - 1);
   }
 
-  /** Messages are missing between two that came: erased and expired ones concern nobody. */
+  /** Messages are missing between two that came. Erased and expired ones do not count. */
   async #judgeJump(entries: Ring<SharedEvent>, leader: Leader, first: Delivered): Promise<void> {
     const held = [first];
     this.#held = held;
     for (let message = held.shift(); message !== undefined; message = held.shift()) {
       const next = this.#last + 1;
       const isDropped = message.seq > next && (await leader.firstRetained()) > next;
-      // Another run has begun meanwhile, and has read further.
+      // Another run has started meanwhile, and has read further.
       if (this.#held !== held) return;
       if (isDropped) this.#skip(entries, message.seq - 1);
       this.#accept(entries, message);

@@ -125,7 +125,7 @@ class EventInMessage implements HeldEvent {
   }
 }
 
-/** The subjects of events are kept for so many subjects of messages; beyond, all are forgotten and made again. */
+/** The subjects of events are kept for this many subjects of messages; above that, all are dropped and made again. */
 const maxMessages = 10_000;
 
 /** The subjects of events, by those of their messages. */
@@ -166,7 +166,7 @@ class SubjectsInMessage {
       isSame(known.kind, body, kindStart, kindEnd)
     )
       return known.subject;
-    // Copies: what is kept must not keep the message.
+    // Copies, so that a kept value does not hold the whole message in memory.
     const channel = Buffer.from(body.subarray(channelStart, channelEnd));
     const kind = Buffer.from(body.subarray(kindStart, kindEnd));
     const subject = this.#make(channel.toString(), kind.toString());

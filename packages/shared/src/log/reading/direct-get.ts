@@ -50,7 +50,7 @@ export async function directBatch(
   const inbox = newInbox(nc);
   const take = (answer: Msg) => {
     const code = answer.headers?.code ?? 0;
-    // What was given last, as the replica says: it differs if something was lost on the way.
+    // The last delivered message, as the replica reports it: it differs if something was lost on the way.
     const before = Number(answer.headers?.get("Nats-Last-Sequence") ?? 0);
     if (code !== 0 && code !== endOfBatch) {
       if (code === notFound) resolve(undefined);

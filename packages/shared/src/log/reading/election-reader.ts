@@ -19,7 +19,7 @@ import type { Replicas } from "./replicas.ts";
 const leaderMs = 400;
 /** To make a consumer, servers agree with each other and write to their disks. */
 const consumerMs = 1_000;
-/** An election takes 4 to 9 s. What takes so much longer is none, and a replica might be behind by as much. */
+/** An election takes 4 to 9 s. Anything this much longer is no election, and a replica might be behind by as much. */
 const longestElectionMs = 30_000;
 
 const batchBytes = 1024 * 1024;
@@ -53,7 +53,7 @@ export class ElectionReader {
   readonly #deps: ElectionReaderDeps;
   readonly #leader = new Breaker(longestElectionMs);
   readonly #consumers = new Breaker(longestElectionMs);
-  /** The last end that was given. */
+  /** The last end that was returned. */
   #end: Sequence = 0;
 
   constructor(deps: ElectionReaderDeps) {
@@ -135,7 +135,7 @@ export class ElectionReader {
     breaker.failed();
   }
 
-  /** A replica may be behind what was given already. Then reading up to this end waits for one that has it, or fails. */
+  /** A replica may be behind what was delivered already. Then reading up to this end waits for one that has it, or fails. */
   async #boundsOfReplica(): Promise<LogBounds> {
     const { leader, replicas, lastSeen } = this.#deps;
     const known = leader.lastBounds;

@@ -3,11 +3,11 @@
 //   reader A --turn--> pull (64 … 1,000 messages, 1 MiB) --> given one by one --> next turn …
 //   reader B --------turn--> pull --> …                    (a semaphore hands out the turns)
 //
-// 1. A reader holds one pull at most: one that pauses blocks nobody, and after 5 s drops what it has not taken.
+// 1. A reader holds one pull at most: one that pauses blocks no other, and after 5 s drops what it has not taken.
 // 2. Messages that were dropped at the log's beginning, or can't be read, end the reading with an OutOfRangeError, after
 //    everything before them.
 // 3. The leader says where the range ends, because a replica may lag behind and have nothing more to deliver.
-// 4. A reader that makes another consumer is given nothing of a stream that took the place of this one.
+// 4. A reader that creates another consumer gets nothing of a stream that replaced this one.
 // How losses are distinguished from erasures: docs/decisions/0019-damage-is-found-by-cursors.md.
 import { abortable } from "../../sync/abortable.ts";
 import { backoff, delay } from "../../sync/delay.ts";
@@ -50,7 +50,7 @@ export type MessageRange = { readonly first: Sequence; readonly last: Sequence; 
 /**
  * Reads pull by pull, each in its own turn, so a paused reader blocks no other. A range from message 1 on begins with what
  * the log still has.
- * @throws OutOfRangeError where messages are missing that are neither erased nor expired, after all before them were given
+ * @throws OutOfRangeError where messages are missing that are neither erased nor expired, after all before them were delivered
  */
 export async function* readHistory<T>(
   deps: HistoryDeps<T>,
@@ -105,7 +105,7 @@ export async function readStretch(
       const { messages, complete, loss } = pulled;
       if (loss !== undefined) throw loss;
       if (messages.length === 0 && !complete) continue;
-      // Nothing is given of a log that took this one's place.
+      // Checked after reading, so that nothing of a replaced stream is returned.
       await abortable(deps.checkSame(), signal);
       const upTo = messages.at(-1)?.seq ?? range.last;
       return { messages, upTo: complete ? Math.max(upTo, range.last) : upTo };
@@ -220,7 +220,7 @@ class RangeReader {
     return this.#reading;
   }
 
-  /** True: it goes on behind what can't be read. */
+  /** True: continues after what can't be read. */
   async #isPastUnreadable(): Promise<boolean> {
     // The next consumer may be on another server.
     this.forget();

@@ -147,7 +147,7 @@ function readInTurn(semaphore: Semaphore, readOne: ReadOneMessage, checkSame: ()
       if (release === undefined) return [];
       try {
         const read = await orNotReady(besideEachOther(readOne)(runs));
-        // Afterwards: nothing is given of a log that took this one's place.
+        // Checked after reading, so that nothing of a replaced stream is returned.
         await orNotReady(checkSame());
         return read;
       } finally {
@@ -252,7 +252,7 @@ async function storedAt({ jsm, streamName }: StreamAccess, leader: Leader, seq: 
   return { seq: found.seq, recordedAtMs: found.time.getTime(), subject: found.subject, data: found.data };
 }
 
-/** The last message that those who follow were given. */
+/** The last message that was delivered to followers. */
 function lastOf(tail: Tail | undefined): Sequence {
   try {
     return sequenceOf(tail?.now()?.last ?? logStart);

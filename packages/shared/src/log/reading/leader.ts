@@ -70,7 +70,7 @@ export class Leader {
   }
 
   /**
-   * The first message that the log has, if it dropped others before: by a limit of the stream, or because somebody purged
+   * The first message that the log has, if it dropped others before: by a limit of the stream, or by a purge of
    * it. Otherwise 1: what else is missing at the beginning was erased, has expired or was moved away.
    */
   async firstRetained(): Promise<Sequence> {

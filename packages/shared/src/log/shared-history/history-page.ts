@@ -16,7 +16,7 @@ export const pageBytes = 1024 * 1024;
 /** What an empty page counts. */
 const minPageBytes = 16 * 1024;
 
-/** A page that nobody has taken from for so long is dropped, also while a slow reader is inside. */
+/** A page that was not read for this long is dropped, also while a slow reader is inside. */
 const keepMs = 5_000;
 
 /** Those who read the same subjects have the same key. */

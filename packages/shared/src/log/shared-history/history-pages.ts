@@ -8,7 +8,7 @@ const maxBytes = 16 * pageBytes;
 /** The pages of history that are in memory, or are being read. */
 export class HistoryPages implements PageOwner {
   readonly #read: ReadPage;
-  /** Those that were begun first come first. */
+  /** The pages that were started first come first. */
   readonly #pages = new Set<HistoryPage>();
 
   constructor(read: ReadPage) {
@@ -34,7 +34,7 @@ export class HistoryPages implements PageOwner {
     return later.length === 0 ? undefined : Math.min(...later);
   }
 
-  /** Makes room for so many bytes more, if it can. */
+  /** Makes room for `bytes` more, if possible. */
   hasRoom(bytes: number): boolean {
     let free = maxBytes - bytes;
     for (const page of this.#pages) free -= page.bytes;

@@ -6,7 +6,7 @@ import type { HistoryPage, ReadPage } from "./history-page.ts";
 import { HistoryPages } from "./history-pages.ts";
 import { SubjectReader } from "./subject-reader.ts";
 
-/** A reader that got no page reads at least so many events by itself. */
+/** A reader without a page reads at least this many events by itself. */
 const eventsAlone = 1_024;
 
 type SharedHistoryDeps = Pick<LogReader, "historyBatches"> & { readonly readPage: ReadPage; readonly shift: Shift };
@@ -56,7 +56,7 @@ class Reading {
   readonly #untilOffset: Offset;
   readonly #signal: AbortSignal;
   readonly #reader: SubjectReader;
-  /** All that matches up to this offset was given. */
+  /** Every match up to this offset was delivered. */
   #done: Offset;
   #next: "a page" | "a page from here" | "the log" = "a page";
 

@@ -8,7 +8,7 @@ import type { HistoryPages } from "./history-pages.ts";
 /** Readers at different places of such a block of messages begin with the same page. */
 const alignedMessages = 256;
 
-/** A batch looks at so many events, and ends at so many bytes, as one of the ring does. */
+/** A batch examines this many events, and ends at this many bytes, as one of the ring does. */
 const eventsPerBatch = 32;
 const bytesPerBatch = 64 * 1024;
 

@@ -53,7 +53,7 @@ export function startOfHour(at: number, zone: string): number {
   return Math.floor((at + offset) / hourMs) * hourMs - offset;
 }
 
-/** A date so many days later. */
+/** A date `days` days later. */
 export function dateAfter(date: string, days: number): string {
   return new Date(Date.parse(`${date}T00:00:00Z`) + days * dayMs).toISOString().slice(0, 10);
 }

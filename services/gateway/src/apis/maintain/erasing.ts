@@ -55,7 +55,7 @@ async function forgottenBy(
   }
 }
 
-/** Files that somebody has made of a session stay with those who have them. */
+/** Files that were exported from a session remain where they are. */
 async function exportsOf({ auditStore }: ErasureDeps, workspace: string, session: string) {
   try {
     return await sessionExports(await auditStore(), { workspace, session });
@@ -64,7 +64,7 @@ async function exportsOf({ auditStore }: ErasureDeps, workspace: string, session
   }
 }
 
-/** Begins the erasure, and gives its progress when nobody can read the session any more. */
+/** Starts the erasure, and yields its progress once the session can't be read any more. */
 export async function beginErasure(
   deps: ErasureDeps,
   session: string,

@@ -24,7 +24,7 @@ export class Tasks {
       if (!isOver) this.#running[task]--;
       isOver = true;
     };
-    // A caller who is gone may never read what was begun.
+    // A caller that left may never read what was started.
     signal.addEventListener("abort", leave, { once: true });
     return leave;
   }

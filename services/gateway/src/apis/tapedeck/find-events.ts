@@ -20,7 +20,7 @@ type EventSearch = { readonly workspace: string; readonly filter: Filter; readon
 /** How many messages of the log the search for the newest ones covers at first; it grows until there are enough. */
 const firstWindow = 256;
 
-/** What is given at once ends with so many messages, because they may be large, or so many events, which are rendered in one turn. */
+/** A batch ends at this many messages, because they may be large, or this many events, which are rendered in one turn. */
 const longestRun = { messages: 16, events: 256 };
 
 const longestReadMs = 20_000;

@@ -20,7 +20,7 @@ export type ListParameters = {
   /** Sessions and operations started in [from, to). */
   readonly from?: Timestamp | undefined;
   readonly to?: Timestamp | undefined;
-  /** For operations: only the newest so many of each source; 0: all. */
+  /** For operations: at most this many newest of each source; 0: all. */
   readonly perSource?: number | undefined;
   /** At most `largestPage`; 0: the default, which is 100. */
   readonly limit?: number | undefined;

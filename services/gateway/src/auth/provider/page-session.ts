@@ -17,7 +17,7 @@ const person = z.object({
   has: z.array(z.tuple([z.string(), z.string()])),
 });
 
-/** A sign-in that was begun in this browser: what the provider's answer has to match, and where to go then. */
+/** A sign-in that was started in this browser: what the provider's answer has to match, and where to go then. */
 const startedSignIn = z.object({ state: z.string(), nonce: z.string(), verifier: z.string(), to: z.string() });
 
 export type StartedSignIn = Readonly<z.infer<typeof startedSignIn>>;

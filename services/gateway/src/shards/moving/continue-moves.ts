@@ -27,7 +27,7 @@ export async function continueMoves(options: ContinueMoves): Promise<void> {
   const { turns, closing } = options;
   const waits = backoff(pollMs, maxRetryMs);
   while (!closing.aborted) {
-    // While home's NATS is away, nobody can move.
+    // While home's NATS is away, no gateway can move.
     const turn = await turns.take("if unfinished").catch(() => undefined);
     if (turn === undefined) {
       waits.reset();

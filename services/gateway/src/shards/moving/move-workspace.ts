@@ -17,7 +17,7 @@ export type Move = {
   readonly to: Shard;
   readonly map: Pick<ShardMap, "change">;
   readonly context: CallContext;
-  /** For the part that goes on without its caller. */
+  /** For the part that continues without its caller. */
   readonly alone: Pick<ToItsEnd<MoveProgress>, "closing" | "failedAlone">;
   /** Before the workspace is closed. */
   readonly onClosing: () => Promise<void>;
@@ -35,7 +35,7 @@ const askMs = 200;
 /**
  * Moves a workspace from one shard to another while it is written to. It may be broken off at any point, and the same
  * move then continues it: how far it has come is in the logs, the marks and the map, and each step may be repeated.
- * While those who write wait, it goes on without its caller.
+ * While writers wait, the move continues without its caller.
  * @throws TapedeckError
  */
 export async function* moveWorkspace(move: Move): AsyncGenerator<MoveProgress, void> {

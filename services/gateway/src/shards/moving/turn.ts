@@ -3,7 +3,7 @@ import { delay } from "@tapedeck/shared/sync/delay";
 import { ulid } from "ulid";
 import type { Moves, MovesEntry, ReadMoves, UnfinishedMove } from "./moves-entry.ts";
 
-/** One gateway's turn to move workspaces. It is renewed until it is given back or lost. */
+/** One gateway's turn to move workspaces. It is renewed until it is released or lost. */
 export class Turn implements AsyncDisposable {
   readonly #entry: MovesEntry;
   readonly #id = ulid();
@@ -20,7 +20,7 @@ export class Turn implements AsyncDisposable {
     this.#revision = revision;
   }
 
-  /** Aborts when the turn was given back, or another gateway has it. */
+  /** Aborts when the turn was released, or another gateway has it. */
   get over(): AbortSignal {
     return this.#over.signal;
   }
@@ -37,7 +37,7 @@ export class Turn implements AsyncDisposable {
     return true;
   }
 
-  /** Before the workspace is closed: from here on the move is continued when nobody moves any more. */
+  /** Before the workspace is closed: from here on another gateway continues an interrupted move. */
   async add(move: UnfinishedMove): Promise<void> {
     await this.#set([...this.#others(move.workspace), move]);
   }
@@ -69,7 +69,7 @@ export class Turn implements AsyncDisposable {
   async #keep(renewMs: number): Promise<void> {
     while (!this.over.aborted) {
       await delay(renewMs, this.over);
-      // While NATS is away nobody else can take it either.
+      // While NATS is away no other gateway can take it either.
       if (!this.over.aborted) await this.#write().catch(() => {});
     }
   }

@@ -10,7 +10,7 @@ import type { HostRules } from "./host-rules.ts";
 /** The first list that lacked an item, the one before that, and how many lacked it in a row, without a failure between. */
 type Absence = { readonly at: Timestamp; readonly after: Timestamp | undefined; readonly inARow: number };
 
-/** One list of rkt's may lack what the host has: so many in a row may not. */
+/** One list of rkt's may lack what the host has; this many in a row may not. */
 const listsToBelieve = 2;
 
 /** Which items of a host the lists lack, and when that is believed. */

@@ -37,7 +37,7 @@ export const noSteps: LoopSteps = { failing: new Map(), building: new Set(), fai
 /** Skaffold begins waiting builds right after one failed, and ends them at once. */
 const consequenceMs = 500;
 
-/** No project has so many artifacts. More are not remembered, because each report copies what is. */
+/** No project has this many artifacts. More are not remembered, because each report copies all of them. */
 const maxSubjects = 1_000;
 
 /** The steps after a report of one of them; anything else changes nothing. */

@@ -76,7 +76,7 @@ const asterisk = 0x2a;
 /** A field that holds a message, text or bytes; the bytes are a view. */
 type Field = { readonly number: number; readonly at: number; readonly bytes: Uint8Array };
 
-/** Those of a message; undefined for bytes that are none. */
+/** The values of a message; undefined for other bytes. */
 function fieldsIn(bytes: Uint8Array): readonly Field[] | undefined {
   const reader = new BinaryReader(bytes);
   const fields: Field[] = [];

@@ -235,7 +235,7 @@ export class ImportedSession implements PushedSession {
     this.#journal.publish([this.#journal.own(this.session, continues, history.lastAt ?? at)]);
   }
 
-  /** A recorder was killed before it could record that its connection was lost. It may have begun this very import. */
+  /** A recorder was killed before it could record that its connection was lost. It may have started this very import. */
   #endOfConnectionBefore(): readonly Numbered[] {
     const { connection } = this.#journal.history;
     if (connection === undefined || connection.lost) return [];

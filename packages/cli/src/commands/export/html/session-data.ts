@@ -130,7 +130,7 @@ async function inTurns<Item, Answer>(items: readonly Item[], ask: (item: Item) =
 
 const maxTries = 30;
 
-/** A token has so many requests in a second. */
+/** The requests that a token may make in a second. */
 async function patiently<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
   for (let tries = 1; ; tries++) {
     try {

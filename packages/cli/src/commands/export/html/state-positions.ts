@@ -7,7 +7,7 @@ type Happened = Pick<TapedeckEvent, "position" | "kind">;
 const ranks = [/\.(succeeded|failed|canceled|exited|ended|finished|described)$/, /./];
 
 /**
- * At most so many positions, in order, at which the state may have changed: all of them, or the most informative ones. The
+ * At most `max` positions, in order, at which the state may have changed: all of them, or the most informative ones. The
  * positions of the first and the last event are always included. A loop has both its start and its end, or none: the
  * page shows what changed between them. Failed loops come first.
  */

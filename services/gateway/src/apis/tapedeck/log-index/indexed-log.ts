@@ -28,7 +28,7 @@ export type IndexLimits = {
 
 const defaultLimits: IndexLimits = { shortHistory: 1_000, pageSize: largestPage };
 
-/** To look so many events up takes as long as to read a message of the log. */
+/** Looking up this many events takes as long as reading a message of the log. */
 const eventsPerMessage = 16;
 
 /** The log has what query does not say within this time. */
@@ -87,7 +87,7 @@ class IndexedHistory {
     [this.#log, this.#query, this.#filter, this.#limits] = [log, query, filter, limits];
   }
 
-  /** Ends with the offset after which the log is to be read: all that matches up to there was given. */
+  /** Ends with the offset after which the log is to be read: every match up to there was delivered. */
   async *batches(
     from: ReadFrom,
     { untilOffset, signal, reached }: HistoryOptions,

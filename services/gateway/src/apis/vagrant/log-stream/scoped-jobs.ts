@@ -18,7 +18,7 @@ export type ScopedJobsOptions = {
 };
 
 /**
- * A target or project may be polled only after its first job has begun to print. An event that was just recorded waits
+ * A target or project may be polled only after its first job has started to print. An event that was just recorded waits
  * that long for its parent, once. Then the parent counts as unknown, and is asked for again only after a while.
  */
 const timeoutMs = 2_000;

@@ -57,7 +57,7 @@ export function maintainRoutes(
         lastWords: (error) => lastWords(ownError(watch, error)),
         sent: watch.sent,
         unreadBytes: limits.unreadBytes,
-        // Progress that is said again is still true. A backup is never silent for long.
+        // Repeated progress is still true. A backup is never silent for long.
         idle: { text: () => (typeof last === "string" ? last : "") },
       });
       return reply;

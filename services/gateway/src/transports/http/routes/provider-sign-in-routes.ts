@@ -39,7 +39,7 @@ export function providerSignInRoutes(app: FastifyInstance, { signIn, page, watch
   });
 
   app.get(callbackPath, open, async (request, reply) => {
-    // The begun sign-in is over, however it ends.
+    // The started sign-in is over, however it ends.
     const over = startedCookie("", isSecure);
     try {
       const started = cookieOf(request.headers.cookie ?? "", startedCookieName);

@@ -35,7 +35,7 @@ export type MaskedLine = {
 
 export type LineMasks = Pick<WatcherOptions, "mask" | "maskAfter">;
 
-/** Keys that have begun in the stream of everything in a pod, and for how many more lines they may continue. */
+/** Keys that have started in the stream of everything in a pod, and for how many more lines they may continue. */
 type Mixed = { readonly tail: string; readonly open: number; readonly left: number };
 
 /** Lines of other apps that may come between those of a key. */

@@ -2,7 +2,7 @@ import { hash as digest } from "node:crypto";
 import type { HostDetail_TextEnd } from "@tapedeck/proto/tapedeck/v1/event";
 import { nanosOfTimestamp, timestampOfNanos } from "@tapedeck/shared/time/timestamp";
 
-/** A line as a stream gave it. */
+/** A line as a stream sent it. */
 export type ReceivedLine = {
   readonly pod: string;
   /** Empty: the stream of everything in the pod. */

@@ -20,7 +20,7 @@ export type TextsOptions = Pick<WatcherOptions, "mask" | "maskAfter"> & {
 };
 
 const channel = "logs";
-/** A description does not hold a secret of several lines, so it waits for the end of one: for so many lines at most. */
+/** A description does not hold a secret of several lines, so it waits for the end of one: for this many lines at most. */
 const maxWaited = 500;
 /** Longer than a list can lack a pod that is present. */
 const forgetMissingSeconds = 3_600n;

@@ -23,7 +23,7 @@ export type CommandRun = { readonly from: Timestamp; readonly until?: Timestamp 
 
 export type ReceivedEvents = {
   readonly stream: string;
-  /** Terminal events that the stream gave before. */
+  /** Terminal events that the stream sent before. */
   readonly before: number;
   readonly isBuffered: boolean;
   /** Encoded GetJobStreamResponse.Terminal.Event. */

@@ -4,7 +4,7 @@ import { isFinished as isOver } from "./job-facts.ts";
 /** A job of a list; the bytes are a view of the list's own, encoded as the server encoded them. */
 export type JobEntry = { readonly id: string; readonly bytes: Buffer };
 
-/** The jobs of an encoded ListJobsResponse, in its order. Only their ids are decoded. Throws for bytes that are none. */
+/** The jobs of an encoded ListJobsResponse, in its order. Only their ids are decoded. Throws for other bytes. */
 export function jobsIn(list: Uint8Array): readonly JobEntry[] {
   return fieldsOf(list, 1).map((bytes) => ({ id: fieldsOf(bytes, 1).at(-1)?.toString("utf8") ?? "", bytes }));
 }
