@@ -106,6 +106,9 @@ const env = () => ({
 
 const sources = ["alice/shop", "node1/host", "alice/shop/vagrant"];
 const each = (...words: string[]) => sources.map((source) => [...words, "-s", source]);
+/** An output of a failed step. */
+const failed = join(cwd, "failed.txt");
+writeFileSync(failed, `${hostile("src/web.ts")}(3,10): error TS2304: Cannot find name '${hostile("name")}'.\n`);
 /** Commands that end by themselves, with all that they print. */
 const reading: readonly (readonly string[])[] = [
   ["status"],
@@ -124,6 +127,9 @@ const reading: readonly (readonly string[])[] = [
   ["why"],
   ["why", "--json"],
   ["why", hostile("nothing")],
+  ["explain", failed],
+  ["explain", failed, "--json"],
+  ["explain", hostile("file")],
   ["compare", `${sessions.skaffold}:1`, `${sessions.skaffold}:2`],
   ["compare", hostile("left"), hostile("right")],
   ...["builds", "loops", "commands", "failures"].flatMap((kind) => [
