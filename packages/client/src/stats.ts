@@ -69,7 +69,7 @@ export type BuildFigures = {
   readonly cached: string;
   readonly canceled: string;
   readonly unknown: string;
-  /** Of `count`, those whose times can't both be right, or are not known: they are in no percentile. */
+  /** How many of `count` have impossible or unknown times. They are in no percentile. */
   readonly untimed: string;
 };
 
@@ -86,7 +86,7 @@ export type CommandFigures = {
   readonly failed: string;
   readonly p50Ms: number | null;
   readonly p90Ms: number | null;
-  /** Of `runs`, those whose times can't both be right, or are not known: they are in no percentile. */
+  /** How many of `runs` have impossible or unknown times. They are in no percentile. */
   readonly untimed: string;
 };
 

@@ -59,7 +59,11 @@ const phrase =
   /\b(?:cannot|can['’]t|can ?not|could(?: not|n['’]t)|unable to|fail(?:ed|s|ure)?|not found|no such|denied|refused|rejected|forbidden|invalid|unexpected|missing|undefined|unknown|unsupported|unresolved|undeclared|illegal|malformed|mismatch|conflict|doesn['’]t|does not|did not|is not|isn['’]t|not (?:allowed|permitted|supported|a|an|set|defined|available|installed)|neither|must (?:be|not|have)|requires?|required|timed? ?out|timeout|deadline|exceeded|expired|unauthorized|unreachable|killed|aborted|crash\w*|segmentation|overflow|violat\w+|already (?:exists|in use|allocated)|no space|no route|no (?:rule|match\w*|module|package|provider|space|nodes?)|not enough|insufficient|out of|exhausted|corrupt\w*|broken|bad|syntax|error)\b/i;
 
 /** What they mean is the root of whatever else is printed. */
-const decisive: Readonly<Record<string, number>> = { "disk full": 42, "out of memory": 42, "port in use": 24 };
+const decisive: ReadonlyMap<string, number> = new Map([
+  ["disk full", 42],
+  ["out of memory", 42],
+  ["port in use", 24],
+]);
 
 /** A heading says less than what follows it, and a message before another try may not be the last word. */
 function doubt(bare: string): number {
@@ -72,7 +76,10 @@ function messageCandidate(line: Line, candidate: (kind: Kind, score: number) => 
   const isMeant = meaning !== undefined;
   const place = placesIn(bare).length > 0 && /^\S+[:(]/.test(bare);
   const bonus =
-    (meaning === undefined ? 0 : (decisive[meaning] ?? 8)) + (place ? 6 : 0) - Math.min(line.indent, 4) - doubt(bare);
+    (meaning === undefined ? 0 : (decisive.get(meaning) ?? 8)) +
+    (place ? 6 : 0) -
+    Math.min(line.indent, 4) -
+    doubt(bare);
   if (marked.test(bare)) return candidate("error", 54 + bonus);
   if (level === "error")
     return isMeant || phrase.test(bare) ? candidate("error", 48 + bonus) : candidate("phrase", 16 + bonus);

@@ -50,17 +50,17 @@ const frames: readonly Frame[] = [
 const maxFrames = 5;
 
 const logfmt = /^(?:time=\S{1,80} )?level="?(?<level>\w{4,8})"? msg="(?<message>(?:[^"\\]|\\.){1,480})/;
-const levels: Readonly<Record<string, Level>> = {
-  error: "error",
-  fatal: "error",
-  panic: "error",
-  critical: "error",
-  warn: "warning",
-  warning: "warning",
-  info: "info",
-  debug: "info",
-  trace: "info",
-};
+const levels: ReadonlyMap<string, Level> = new Map([
+  ["error", "error"],
+  ["fatal", "error"],
+  ["panic", "error"],
+  ["critical", "error"],
+  ["warn", "warning"],
+  ["warning", "warning"],
+  ["info", "info"],
+  ["debug", "info"],
+  ["trace", "info"],
+]);
 
 export function unframed(text: string): { readonly rest: string; readonly level: Level | undefined } {
   let rest = text;
@@ -79,10 +79,10 @@ export function unframed(text: string): { readonly rest: string; readonly level:
 function structured(text: string): { readonly rest: string; readonly level: Level | undefined } | undefined {
   const groups = logfmt.exec(text)?.groups;
   if (groups !== undefined)
-    return { rest: (groups.message ?? "").replace(/\\(["\\])/g, "$1"), level: levels[groups.level ?? ""] };
+    return { rest: (groups.message ?? "").replace(/\\(["\\])/g, "$1"), level: levels.get(groups.level ?? "") };
   if (!text.startsWith('{"')) return undefined;
   const level = /"(?:level|severity|lvl)": ?"(?<level>\w{4,8})"/.exec(text)?.groups?.level;
   const message = /"(?:msg|message)": ?"(?<message>(?:[^"\\]|\\.){1,480})"/.exec(text)?.groups?.message;
   if (level === undefined || message === undefined) return undefined;
-  return { rest: message, level: levels[level.toLowerCase()] };
+  return { rest: message, level: levels.get(level.toLowerCase()) };
 }

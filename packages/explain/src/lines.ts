@@ -75,6 +75,11 @@ function quotedOutput(text: string): readonly string[] | undefined {
     .filter((line) => line.trim() !== "");
 }
 
+const escapes: ReadonlyMap<string, string> = new Map([
+  ["n", "\n"],
+  ["t", "\t"],
+]);
+
 export function unescaped(quoted: string): string {
-  return quoted.replace(/\\([nt"\\])/g, (_, sign: string) => ({ n: "\n", t: "\t" })[sign] ?? sign);
+  return quoted.replace(/\\([nt"\\])/g, (_, sign: string) => escapes.get(sign) ?? sign);
 }

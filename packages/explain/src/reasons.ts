@@ -189,20 +189,20 @@ function exceptionReason(own: string | undefined, text: string, near: readonly s
 }
 
 /** What a shell and its signals mean by the status with which a command exits. */
-const exits: Readonly<Record<string, string>> = {
-  "124": "timeout",
-  "126": "permission",
-  "127": "command not found",
-  "130": "cancelled",
-  "134": "crash",
-  "137": "out of memory",
-  "139": "crash",
-  "143": "cancelled",
-};
+const exits: ReadonlyMap<string, string> = new Map([
+  ["124", "timeout"],
+  ["126", "permission"],
+  ["127", "command not found"],
+  ["130", "cancelled"],
+  ["134", "crash"],
+  ["137", "out of memory"],
+  ["139", "crash"],
+  ["143", "cancelled"],
+]);
 
 function ofExit(summary: string): string | undefined {
   const status = /\bexit (?:status|code) (\d{3})\b/.exec(summary)?.[1];
-  return status === undefined ? undefined : exits[status];
+  return status === undefined ? undefined : exits.get(status);
 }
 
 function ofStep(step: string | undefined): string {

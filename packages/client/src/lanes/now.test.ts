@@ -378,7 +378,7 @@ it("a loop whose times can't both be right has no length, live and from the list
   expect(headlineOf(unseen, at(30))).toMatchObject({ text: "ready in unknown time" });
 });
 
-it("what runs and began by a clock that was never set begins at an unknown time, not in 1970", () => {
+it("a step that began by a clock that was never set begins at an unknown time, not in 1970", () => {
   for (const startedAt of ["1970-01-01T00:00:05Z", null]) {
     const running = (kind: string, loop: number): Operation => ({
       ...operationOf(kind, "", loop, 20, 21),

@@ -208,7 +208,7 @@ it("commands", async () => {
   ]);
 });
 
-it("what can't have taken so long is counted, and in no percentile", async () => {
+it("an impossible duration is counted, and in no percentile", async () => {
   const workspace = "initech";
   expect(await figures("loops", { workspace })).toMatchObject([
     { loops: 2, untimed: 1, waited_ms: 5_000, ready_p50_ms: 5_000, ready_p99_ms: 5_000 },

@@ -408,7 +408,7 @@ describe("with a Postgres of the user's, whose owner of the database is no super
     expect(await dropLogin(theirs, made.login)).toMatchObject({ login: made.login });
   });
 
-  it("flaky_artifacts looks up each next build for whom row security does not restrict, whatever roles were granted", async () => {
+  it("flaky_artifacts finds each next build by index for every role that row security does not restrict", async () => {
     await sql`create role keeper login createrole`.execute(ours.db);
     await sql`create database kept owner keeper`.execute(ours.db);
     const at = new URL(server.url("kept"));
