@@ -351,6 +351,7 @@ describe("lists and states", () => {
       gaps: true,
       exitCode: true,
       commandLine: true,
+      cause: true,
     };
     // Loops have labels, too.
     const operation: Record<Exclude<keyof Operation, "labels">, true> = {
@@ -368,6 +369,7 @@ describe("lists and states", () => {
       outcome: true,
       errorCode: true,
       error: true,
+      cause: true,
       exitCode: true,
       cacheHit: true,
       platform: true,

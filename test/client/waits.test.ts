@@ -26,6 +26,7 @@ function stepOf({ phase, subject, from, to }: Span): Step {
     endedAt: began + Math.max(from, to),
     outcome: "succeeded",
     error: "",
+    cause: null,
     errorCode: "",
     isUntimed: false,
     isCached: false,

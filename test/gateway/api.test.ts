@@ -80,6 +80,7 @@ describe("the JSON of the API's resources", () => {
       upstreamVersion: "v2.14.2",
       exitCode: null,
       commandLine: null,
+      cause: null,
       gaps: 0,
     });
     expect(latest).toMatchObject({ session: "01A2", endedAt: null, endReason: null, labels: { branch: "fix" } });
@@ -102,6 +103,16 @@ describe("the JSON of the API's resources", () => {
       outcome: "failed",
       errorCode: "BUILD_UNKNOWN",
       error: "api does not build",
+      cause: {
+        text: "api does not build",
+        reason: expect.any(String),
+        group: expect.stringContaining("api does not build"),
+        file: null,
+        line: null,
+        advice: null,
+        phase: "",
+        subject: "",
+      },
       cacheHit: false,
       platform: "linux/amd64",
       exitCode: null,

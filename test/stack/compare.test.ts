@@ -18,8 +18,8 @@ type Item = Readonly<Record<string, string>> & { readonly runner: number; readon
 type Failure = {
   readonly phase: string;
   readonly error: string;
-  readonly reason: string;
-  readonly log: readonly { readonly text: string }[];
+  readonly cause: { readonly text: string } | null;
+  readonly output: readonly { readonly text: string }[];
 };
 type Side = Readonly<Record<"name" | "source" | "session" | "outcome" | "position" | "startPosition", string>> & {
   readonly loop: number;
@@ -104,10 +104,12 @@ describe("a source alone", () => {
     expect(left.failure).toMatchObject({
       phase: "deploy",
       error: "kubectl apply: exit status 1",
-      reason: "the cluster refuses the manifest",
-      log: expect.arrayContaining([{ text: said, position: expect.any(String) }]),
+      cause: { text: said },
+      output: expect.arrayContaining([
+        { text: expect.stringContaining(said), position: expect.any(String), isCause: true },
+      ]),
     });
-    expect(differences[0]?.text).toBe(`deploy failed: kubectl apply: exit status 1 (${said}); it succeeded in loop 1`);
+    expect(differences[0]?.text).toBe(`deploy failed: ${said}; it succeeded in loop 1`);
   });
 
   it("has evidence that is in the log where it says", async () => {
@@ -291,7 +293,7 @@ describe("in the terminal", () => {
     const { code, out, err } = await tapedeck("why", "-s", "bob/shop");
     expect([code, err]).toEqual([0, ""]);
     expect(out).toMatch(
-      /^bob\/shop {2}loop 4 {2}failed after .*\n {2}render: MalformedYAMLError: .*\nbeside\nbob\/shop {2}loop 3 {2}succeeded/,
+      /^bob\/shop {2}loop 4 {2}failed after .*\n {2}render: MalformedYAMLError: .*\n(?: {2}.*\n)+beside\nbob\/shop {2}loop 3 {2}succeeded/,
     );
     expect(out).toMatch(/\n 1 {2}render failed: .*\n {4}failure, recorded at \S+\n/);
     const json = JSON.parse((await tapedeck("why", "-s", "bob/shop", "--json")).out);
@@ -320,11 +322,11 @@ describe("in the terminal", () => {
     const rows = out.trimEnd().split("\n");
     expect([code, rows[0]]).toEqual([
       0,
-      expect.stringMatching(/^LOOP +SOURCE +STARTED +OUTCOME +WAITED +FAILED FIRST$/),
+      expect.stringMatching(/^LOOP +SOURCE +STARTED +OUTCOME +WAITED +REASON +FAILED FIRST$/),
     ]);
     const expected = await loops("source=bob/shop");
     expect(rows.slice(1).map((row) => row.split(/ +/)[0])).toEqual(expected.map(nameOf));
-    expect(rows[1]).toMatch(/ bob\/shop .* failed +\S+ \S+ +render: MalformedYAMLError/);
+    expect(rows[1]).toMatch(/ bob\/shop .* failed +\S+ \S+ +\w.* {2,}render: MalformedYAMLError/);
     expect(rows[2]).toMatch(/ succeeded +\S+ \S+$/);
     expect((await tapedeck("loops", "-s", "bob/shop", "--outcome", "canceled")).out).toBe("No matching loops.\n");
     expect(JSON.parse((await tapedeck("loops", "--json", "--limit", "2")).out).items).toHaveLength(2);

@@ -1,6 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Operation } from "@tapedeck/client";
 import { sessionLines } from "tapedeck/commands/run/session-lines";
 import { startCli } from "tapedeck/testing/cli";
 import { installProgram } from "tapedeck/testing/program";
@@ -79,7 +80,12 @@ it.each([
   const [failed] =
     failure === undefined ? [] : await get(`events?session=${session}&kind=${failure}&outcome=failed&last=1`);
   expect(failed !== undefined).toBe(failure !== undefined);
-  const links = failed === undefined ? [] : [link(session, failed).replace(": /", `: ${page}/`)];
+  const operations = await get(`operations?session=${session}&outcome=failed`);
+  const { cause } = operations.find((one: Operation) => one.endPosition === failed?.position) ?? {};
+  expect(cause?.text === undefined).toBe(failed === undefined);
+  const linksWith = (why: string) =>
+    failed === undefined ? [] : [link(session, failed).replace(": /", `: ${why}${page}/`)];
+  const links = linksWith(`${cause?.text}: `);
   const ended = `the command ended with exit code ${await cli.ended}`;
 
   // The command gives only its exit code if the answer takes too long, as it may on a busy machine.
@@ -89,7 +95,7 @@ it.each([
   const first = [`tapedeck: recording ${where}`, isLate ? said[1] : `tapedeck: recorded ${where}`];
   expect(said.slice(0, 2)).toEqual(first);
   const lastWords = said.slice(2).map((line) => line.slice("tapedeck: ".length));
-  expect([...links, ended]).toEqual(expect.arrayContaining(lastWords));
+  expect([...links, ...linksWith(""), ended]).toEqual(expect.arrayContaining(lastWords));
 
   const lines: string[] = [];
   const patient = sessionLines(undefined, { ...env, XDG_CONFIG_HOME: cwd }, (line) => lines.push(line), 60_000);

@@ -1,4 +1,5 @@
 import type { Outcome } from "./event.ts";
+import type { Cause } from "./resources.ts";
 
 export type CompareOptions = {
   /** The other side. Without it: the last good loop before the one on the left, which is then the newest that failed. */
@@ -50,14 +51,21 @@ export type ComparedFailure = {
   readonly subject: string;
   readonly errorCode: string;
   readonly error: string;
-  /** The texts in words; empty if they only report that it failed. */
-  readonly reason: string;
+  /** Null: neither output nor error say why. */
+  readonly cause: Cause | null;
   readonly suggestions: readonly string[];
   readonly position: string;
   /** How often the step failed: Skaffold tries a sync up to four times. */
   readonly tries: number;
-  /** Lines of the step's output that look like the error. */
-  readonly log: readonly { readonly text: string; readonly position: string }[];
+  /** Its output around the cause. */
+  readonly output: readonly OutputLine[];
+};
+
+export type OutputLine = {
+  readonly text: string;
+  /** Where the event stands that has it. */
+  readonly position: string;
+  readonly isCause: boolean;
 };
 
 export type DifferenceKind =

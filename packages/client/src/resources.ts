@@ -93,6 +93,25 @@ export type Session = {
   readonly exitCode: number | null;
   /** The command that `tapedeck run` recorded, without secrets. */
   readonly commandLine: string | null;
+  /** Why its process failed; null: it did not, or nobody knows. */
+  readonly cause: Cause | null;
+};
+
+/** Why something failed, concluded from its output and its error when it is recorded. */
+export type Cause = {
+  /** The line that says why, as it was printed. Empty: it was stopped, and nothing says more. */
+  readonly text: string;
+  readonly reason: "compile error" | "image not found" | "timeout" | "cancelled" | (string & {});
+  /** Equal for causes of one kind. */
+  readonly group: string;
+  /** The file, as the output names it. */
+  readonly file: string | null;
+  readonly line: number | null;
+  /** What the tool recommends. */
+  readonly advice: string | null;
+  /** Kind and subject of the step that failed first in a loop; otherwise empty. */
+  readonly phase: string;
+  readonly subject: string;
 };
 
 /** Something with a start and an end: a build, a deploy, a dev loop, a job, a pod. */
@@ -113,6 +132,8 @@ export type Operation = {
   readonly outcome: Outcome | null;
   readonly errorCode: string;
   readonly error: string;
+  /** Why it failed, or a step of this loop, which may have succeeded all the same; null: nothing failed, or nobody knows. */
+  readonly cause: Cause | null;
   readonly exitCode: number | null;
   readonly cacheHit: boolean;
   readonly platform: string;

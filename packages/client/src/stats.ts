@@ -3,7 +3,7 @@ import type { Http, Parameters } from "./http.ts";
 
 type Time = "hour" | "day" | "week" | "time";
 type Common = "developer" | "project" | "source" | "loop" | Time | `label.${string}`;
-type Cause = "phase" | "errorCode" | "error" | "artifact";
+type OfCause = "phase" | "reason" | "cause" | "errorCode" | "error" | "artifact";
 
 export type StatsOptions<Group extends string = string> = {
   /** One row for each value of these; one row of all without it. */
@@ -94,8 +94,8 @@ type OfCommand = "command" | "machine" | "box" | "provider" | "session" | "posit
 
 type Kinds = {
   readonly loops: { group: Common; figures: LoopFigures };
-  readonly failures: { group: Cause | Common; figures: FailureFigures };
-  readonly green: { group: Cause | Common; figures: GreenFigures };
+  readonly failures: { group: OfCause | Common; figures: FailureFigures };
+  readonly green: { group: OfCause | Common; figures: GreenFigures };
   readonly builds: { group: "artifact" | Common; figures: BuildFigures };
   readonly flakes: { group: "artifact" | Common; figures: FlakeFigures };
   readonly commands: { group: OfCommand | Exclude<Common, "loop">; figures: CommandFigures };

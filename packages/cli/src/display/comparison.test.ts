@@ -23,11 +23,23 @@ const left: ComparedSide = {
     subject: "",
     errorCode: "DEPLOY_KUBECTL_USER_ERR",
     error: "kubectl apply: exit status 1",
-    reason: "",
+    cause: {
+      text: "error: no matches for kind",
+      reason: "the cluster refuses the manifest",
+      group: "",
+      file: "k8s/web.yaml",
+      line: 3,
+      advice: "Check the manifest",
+      phase: "",
+      subject: "",
+    },
     suggestions: ["Check the manifest"],
     position: "383650-t3k9x2",
     tries: 1,
-    log: [{ text: "\u001b[31merror: no matches\u001b[0m for kind\r", position: "383640-t3k9x2" }],
+    output: [
+      { text: "applying", position: "383640-t3k9x2", isCause: false },
+      { text: "\u001b[31merror: no matches\u001b[0m for kind\r", position: "383640-t3k9x2", isCause: true },
+    ],
   },
 };
 const right: ComparedSide = { ...left, name: "loop 11", loop: 11, outcome: "succeeded", failure: null };
@@ -48,8 +60,10 @@ it("begins with what failed, and numbers what differs with where it was recorded
   const shown = lines({ left, right, differences: [difference(1)], equal: 24, same: [], position: "383700-t3k9x2" });
   expect(shown.map((line) => line.replace(/(?:now|\d+ s ago)$/, "now"))).toEqual([
     "bob/shop  loop 14  failed after 2.3 s, now",
-    "  deploy: kubectl apply: exit status 1  DEPLOY_KUBECTL_USER_ERR",
-    "  error: no matches for kind",
+    "  deploy: error: no matches for kind  DEPLOY_KUBECTL_USER_ERR",
+    "  the cluster refuses the manifest in k8s/web.yaml:3",
+    "    applying",
+    "  > error: no matches for kind",
     "  Suggestion: Check the manifest",
     "beside",
     "bob/shop  loop 11  succeeded after 2.3 s, now",
@@ -79,7 +93,7 @@ it("says on which side a difference was recorded, if only one has it", () => {
 it("says what a number of an error is", () => {
   const failure = left.failure && { ...left.failure, phase: "command", subject: "up", errorCode: "2" };
   const shown = lines({ left: { ...left, failure }, right, differences: [], equal: 0, same: [], position: "" });
-  expect(shown[1]).toBe("  command up: kubectl apply: exit status 1  exit code 2");
+  expect(shown[1]).toBe("  command up: error: no matches for kind  exit code 2");
 });
 
 it("shows the first of many, and says what is missing", () => {

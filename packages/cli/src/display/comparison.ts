@@ -1,4 +1,6 @@
-import type { ComparedSide, Comparison, Difference } from "@tapedeck/client";
+import type { Cause, ComparedSide, Comparison, Difference } from "@tapedeck/client";
+import { causeText, placeText } from "@tapedeck/client/lanes/headline";
+import { terminalText } from "@tapedeck/shared/output/terminal-text";
 import { coloured } from "./colour.ts";
 import { agoText, durationText } from "./durations.ts";
 import { plainLine } from "./plain-line.ts";
@@ -45,10 +47,23 @@ function sideLines({
   const code = failure.errorCode === "" ? "" : coloured("dim", `  ${codeText(plainLine(failure.errorCode))}`);
   return [
     head,
-    `  ${coloured("red", `${step}: ${plainLine(failure.error) || "failed"}`)}${code}`,
-    ...failure.log.map(({ text }) => `  ${plainLine(text)}`),
-    ...failure.suggestions.map((text) => `  Suggestion: ${plainLine(text)}`),
+    `  ${coloured("red", `${step}: ${plainLine(causeText(failure))}`)}${code}`,
+    ...reasonLine(failure.cause),
+    ...failure.output.map(({ text, isCause }) => outputLine(text, isCause)),
+    ...(failure.cause?.advice == null ? [] : [`  Suggestion: ${plainLine(failure.cause.advice)}`]),
   ];
+}
+
+/** "  compile error in src/room.ts:41" */
+function reasonLine(cause: Cause | null): string[] {
+  if (cause === null) return [];
+  const place = placeText(cause);
+  return [`  ${plainLine(place === "" ? cause.reason : `${cause.reason} in ${place}`)}`];
+}
+
+function outputLine(text: string, isCause: boolean): string {
+  const line = terminalText(text);
+  return isCause ? `  ${coloured("red", `> ${line}`)}` : coloured("dim", `    ${line}`);
 }
 
 /** Vagrant's and rkt's codes are the numbers with which commands and apps exit. */

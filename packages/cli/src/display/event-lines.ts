@@ -1,4 +1,4 @@
-import { causeLine } from "@tapedeck/client/lanes/headline";
+import { explain } from "@tapedeck/explain";
 import { isTextKind } from "@tapedeck/shared/events/kinds";
 import { coloured } from "./colour.ts";
 import { plainLine } from "./plain-line.ts";
@@ -66,7 +66,7 @@ function timeText(date: Date): string {
 
 /** A summary ends with the first line of the error, where another line may say more. */
 function oneLine({ summary, error }: DisplayedEvent): string {
-  const cause = causeLine(error?.message ?? "");
+  const cause = error?.message ? (explain({ output: "", summary: error.message })?.cause ?? "") : "";
   if (cause === "" || summary.includes(cause)) return plainLine(summary);
   const end = summary.indexOf(failedWith);
   return plainLine(`${end < 0 ? summary : summary.slice(0, end)}${end < 0 ? ": " : failedWith}${cause}`);

@@ -1,3 +1,4 @@
+import type { Cause } from "../index.ts";
 import { agoText, clockText, durationText, elapsedText, plural, unknownTime } from "./format.ts";
 import { failedTries, firstFailure } from "./loop.ts";
 import { currentLoop, failedSince, groupOf, type Lane, lastEnded, usualMs } from "./now.ts";
@@ -43,7 +44,7 @@ function failing(row: Lane, now: number): Headline {
   return {
     sign: "failed",
     step: step === undefined ? (newest === undefined ? "" : nameOf(newest)) : failedText(newest?.steps ?? [], step),
-    text: causeLine(step?.error || newest?.error || "") || "failed; the tool gave no reason",
+    text: causeText(step ?? newest),
     note: since === undefined ? "" : `for ${forText(now - since)}${times}${again}${over}`,
   };
 }
@@ -89,15 +90,17 @@ function idle(row: Lane, now: number): Headline {
   const ended = row.session === undefined && last.kind === "loop" ? " · process ended" : "";
   const took = lengthText(last, now);
   if (last.outcome === "succeeded") {
+    const failure = firstFailure(last.steps);
+    const went = failure === undefined ? "" : `; ${failedText(last.steps, failure)} failed: ${causeText(failure)}`;
     return {
       sign: "succeeded",
       step,
-      text: `${last.kind === "loop" ? "ready in" : "done in"} ${took}${ended}`,
+      text: `${last.kind === "loop" ? "ready in" : "done in"} ${took}${went}${ended}`,
       note: age,
     };
   }
   if (last.outcome === "failed") {
-    return { sign: "failed", step, text: `${causeLine(last.error) || `last ${last.kind} failed`}${ended}`, note: age };
+    return { sign: "failed", step, text: `${last.cause?.text || `last ${last.kind} failed`}${ended}`, note: age };
   }
   const words = last.outcome === "canceled" ? "was canceled" : "was not seen to end";
   return { sign: last.outcome ?? "unknown", step: "", text: `last ${last.kind} ${words}${ended}`, note: age };
@@ -118,24 +121,16 @@ function pods(row: Lane): Headline {
   return { sign: isBad ? "canceled" : "succeeded", step: "", text: [count, ...states].join(" · "), note: "" };
 }
 
-/**
- * The line of an error that says most. Skaffold puts the command that failed first, which fills a line by itself, and quotes
- * what it wrote below: ` - stderr: "error: …\n"`.
- */
-export function causeLine(error: string): string {
-  const [, quoted = ""] = /\bstderr: "((?:[^"\\]|\\.)*)"/.exec(error) ?? [];
-  return firstLine(quoted.replaceAll(/\\(.)/g, (_, sign) => escapes[sign] ?? sign)) || firstLine(error);
+/** Why it failed, in a line. */
+export function causeText(failed: Pick<Step, "cause"> | undefined): string {
+  if (failed?.cause === undefined) return "failed";
+  return failed.cause?.text || failed.cause?.reason || "failed; the tool gave no reason";
 }
 
-const escapes: Readonly<Record<string, string>> = { n: "\n", r: "\r", t: "\t" };
-
-export function firstLine(text: string): string {
-  return (
-    text
-      .split("\n")
-      .find((line) => line.trim() !== "")
-      ?.trim() ?? ""
-  );
+/** "src/room.ts:41"; empty where the output names no file. */
+export function placeText(cause: Pick<Cause, "file" | "line"> | null | undefined): string {
+  if (cause?.file == null) return "";
+  return cause.line === null ? cause.file : `${cause.file}:${cause.line}`;
 }
 
 /** A part of a bar: where it begins and how long it is, in percent of the bar. */

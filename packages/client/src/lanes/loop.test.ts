@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { errorLine, failedTries, failureTexts, firstFailure, isErrorLine, logOf, ticksOf } from "./loop.ts";
+import { failedTries, firstFailure, isErrorLine, lineOfCause, logOf, ticksOf } from "./loop.ts";
 import type { Step } from "./step.ts";
 
 const step = (
@@ -16,6 +16,7 @@ const step = (
   endedAt,
   outcome,
   error: "",
+  cause: undefined,
   errorCode: "",
   isUntimed: false,
   isCached: false,
@@ -27,6 +28,13 @@ it("the first failure is the one that ended first", () => {
   const [build, deploy] = [step("build", "web", 0, 50, "failed"), step("deploy", "", 10, 90, "failed")];
   expect(firstFailure([deploy, build, step("test", "", 0, 10)])).toBe(build);
   expect(firstFailure([step("build", "web", 0, 50)])).toBeUndefined();
+});
+
+it("a step that was stopped because of another is no first failure", () => {
+  const cancelled = { text: "context canceled", reason: "cancelled", group: "", file: null, line: null, advice: null };
+  const stopped = { ...step("build", "web", 0, 40, "failed"), cause: { ...cancelled, phase: "", subject: "" } };
+  const build = step("build", "api", 0, 50, "failed");
+  expect(firstFailure([stopped, build])).toBe(build);
 });
 
 it("a step that succeeded when it was tried again is no failure", () => {
@@ -44,42 +52,17 @@ it("a log is that of the step, or all of it where the upstream does not say whos
   expect(logOf([line("a", ""), line("b", "")], { kind: "deploy", subject: "" })).toBe("ab");
 });
 
-it("a log begins at what looks like the error, else at the error's text, else at its end", () => {
-  expect(errorLine(["ok", "error: nope", "exit status 3"], "exit status 3")).toBe(1);
-  expect(errorLine(["ok", "exit status 3", "bye"], "exit status 3")).toBe(1);
-  expect(errorLine(["a", "b"], "")).toBe(1);
+it("a log begins at the line that is the cause, however it is spaced, or has more around it", () => {
+  expect(lineOfCause(["ok", "#11 4.870 error:  nope", "error: nope ", "bye"], "error: nope")).toBe(2);
+  expect(lineOfCause(["ok", "#11 4.870 error:  nope", "bye"], "error: nope")).toBe(1);
+  expect(lineOfCause(["a", "b"], "error: nope")).toBe(-1);
+  expect(lineOfCause(["a", ""], "")).toBe(-1);
 });
 
 it("a count of no errors looks like none", () => {
   const lines = ["0 failed, 3 passed", "no errors", "1 failed", "Error: nope", "it cannot be", "terror"];
   expect(lines.filter(isErrorLine)).toEqual(["1 failed", "Error: nope", "it cannot be"]);
 });
-
-it.each([
-  [
-    "kubectl apply: exit status 1",
-    "DEPLOY_X",
-    ' - ok\nerror: no matches for kind "Deploymint"\n',
-    ['no matches for kind "Deploymint"', "kubectl apply: exit status 1"],
-  ],
-  ["kubectl: exit status 1", "X", " - error: no\nkubectl: exit status 1\n", ["no"]],
-  ["", "BUILD_X", "fatal: no such file\n", ["no such file"]],
-  ["BUILD_X", "BUILD_X", "error:\n", ["error:", "BUILD_X"]],
-  [
-    "1/2 deployment(s) failed",
-    "STATUSCHECK_X",
-    "deployment/web failed. Error: back-off\n",
-    ["deployment/web failed. Error: back-off", "1/2 deployment(s) failed"],
-  ],
-  ["kubectl apply: exit status 1", "", "applied\n", ["kubectl apply: exit status 1"]],
-  ["npm failed\nENOENT: a.json\nsee docs", "X", "ENOENT: a.json\nfailed too\n", ["npm failed", "see docs"]],
-  ["", "X", "", []],
-])(
-  "of the error %j with code %s the page says each text once, the most informative one first",
-  (error, code, output, texts) => {
-    expect(failureTexts(error, code, output)).toEqual(texts);
-  },
-);
 
 it("an axis has round ticks, no more than there is room for", () => {
   expect(ticksOf(2_300, 6)).toEqual([0, 500, 1_000, 1_500, 2_000]);

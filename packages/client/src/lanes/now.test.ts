@@ -1,15 +1,25 @@
 import { describe, expect, it } from "vitest";
 import type { Operation, Source, TapedeckEvent } from "../index.ts";
+import { withCauses } from "./causes.ts";
 import { dateTimeText } from "./format.ts";
-import { barOf, causeLine, headlineOf } from "./headline.ts";
+import { barOf, headlineOf } from "./headline.ts";
 import { foldNow, groupOf, type Lane, loopsOf, type Now, nowOf, placed, usualMs } from "./now.ts";
 import { lengthText } from "./step.ts";
 import { at, event, failed, inLoop, session, source } from "./testing/events.ts";
 
 const folded = (events: readonly TapedeckEvent[], from: Now = new Map()): Lane => {
-  const row = events.reduce(foldNow, from).get(source);
+  const row = withCauses(events.reduce(foldNow, from), failuresOf(events)).get(source);
   return row ?? expect.fail("no row");
 };
+
+/** The operations that a list has of the failures, with the causes. */
+function failuresOf(events: readonly TapedeckEvent[]): readonly Operation[] {
+  const found = events.filter(({ outcome }) => outcome === "failed");
+  return found.map(({ source, operation, position, error }) => {
+    const cause = { text: error?.message ?? "", reason: "other" };
+    return { source, kind: operation?.kind, subject: operation?.subject ?? "", endPosition: position, cause };
+  }) as readonly object[] as readonly Operation[];
+}
 
 const started = event(0, "session.started", { detail: { labels: { branch: "main" } } });
 const good = (from: number, loop: number) => [
@@ -30,22 +40,6 @@ const outside = (from: number, kind: string, fields: Parameters<typeof inLoop>[3
   inLoop(from, kind, 0, fields);
 const ended = event(40, "session.ended", { detail: { reason: "process ended" } });
 
-describe("the line of an error", () => {
-  it.each([
-    ["kubectl apply: exit status 1\nmore", "kubectl apply: exit status 1"],
-    ["\n  a box: 'x' could not be found\n", "a box: 'x' could not be found"],
-    // Skaffold 2.14.2 writes this.
-    [
-      `copying files: running [kubectl exec web-2 -- tar xmf -]\n - stdout: ""\n - stderr: "error: unable to upgrade connection: container not found (\\"web\\")\\n"\n - cause: exit status 1`,
-      'error: unable to upgrade connection: container not found ("web")',
-    ],
-    ['running [tar]\n - stdout: "read"\n - stderr: ""\n - cause: exit status 1', "running [tar]"],
-    ["", ""],
-  ])("of %j is %s", (error, line) => {
-    expect(causeLine(error)).toBe(line);
-  });
-});
-
 describe("a row", () => {
   it("says how often Skaffold tried what failed", () => {
     const tries = [0, 1, 2, 3].flatMap((at) => [
@@ -55,6 +49,18 @@ describe("a row", () => {
     ]);
     const row = folded([started, inLoop(0, "loop.started", 2), ...tries, inLoop(4, "loop.failed", 2, failed("gone"))]);
     expect(headlineOf(row, at(5))).toMatchObject({ sign: "failed", step: "sync web (4 tries)", text: "pod is gone" });
+    const before = [started, inLoop(0, "loop.started", 2), ...tries].reduce(foldNow, new Map<string, Lane>());
+    expect(headlineOf(before.get(source) ?? expect.fail(), at(5)).text).toBe("failed");
+  });
+
+  it("says what failed in a loop that went on and succeeded", () => {
+    const events = [
+      ...[started, inLoop(0, "loop.started", 2), inLoop(0, "sync.started", 2, { subject: "web" })],
+      inLoop(1, "sync.failed", 2, { subject: "web", ...failed("pod is gone") }),
+      inLoop(2, "loop.succeeded", 2, { outcome: "succeeded" }),
+    ];
+    const text = "ready in 2.0 s; sync web failed: pod is gone";
+    expect(headlineOf(folded(events), at(5))).toMatchObject({ sign: "succeeded", text });
   });
 
   it("runs while a loop does, and says how long it usually takes", () => {
@@ -282,6 +288,7 @@ const operationOf = (kind: string, subject: string, loop: number, from: number, 
   durationMs: null,
   errorCode: "",
   error: "",
+  cause: null,
   exitCode: null,
   cacheHit: false,
   platform: "",
@@ -315,7 +322,16 @@ it("the same follows from lists at a position and the events after it as from al
   };
   const head = { session, source, labels: { branch: "main" }, startedAt: null, endedAt: null, endReason: null };
   const sessions = [
-    { ...head, startPosition: "", endPosition: "", upstreamVersion: "", gaps: 0, exitCode: null, commandLine: null },
+    {
+      ...head,
+      startPosition: "",
+      endPosition: "",
+      upstreamVersion: "",
+      gaps: 0,
+      exitCode: null,
+      commandLine: null,
+      cause: null,
+    },
   ];
   const operations = [
     ...[operationOf("build", "web", 1, 1, 2), operationOf("loop", "", 1, 1, 3)],

@@ -99,6 +99,11 @@ function continues(round: Loop, step: Step): boolean {
   });
 }
 
+/** The round with its steps in another state. */
+export function foldedRound({ session, runner }: Run, steps: readonly Step[]): Loop {
+  return roundOf(steps, { session, runner });
+}
+
 /** Steps that follow each other, as if they were a loop. It lasts until its last step has ended. */
 export function roundOf(unordered: readonly Step[], { session, runner }: Run): Loop {
   const steps = unordered.toSorted((one, other) => one.startedAt - other.startedAt);
@@ -119,6 +124,7 @@ export function roundOf(unordered: readonly Step[], { session, runner }: Run): L
     isUntimed: steps.some(({ isUntimed }) => isUntimed),
     outcome: isOpen ? undefined : outcomeOf(steps),
     error: failure?.error ?? "",
+    cause: failure === undefined ? null : failure.cause,
     errorCode: failure?.errorCode ?? "",
     position: steps.map(({ position }) => position).toSorted()[0] ?? "",
     endPosition: isOpen

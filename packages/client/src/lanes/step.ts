@@ -1,4 +1,4 @@
-import type { Operation, Outcome, TapedeckEvent } from "../index.ts";
+import type { Cause, Operation, Outcome, TapedeckEvent } from "../index.ts";
 import { durationText, millis, unknownTime } from "./format.ts";
 import { isPossible, lastedMs } from "./lasted.ts";
 
@@ -14,6 +14,8 @@ export type Step = {
   readonly isUntimed: boolean;
   readonly outcome: Outcome | undefined;
   readonly error: string;
+  /** Why it failed. Null: it did not, or nobody knows; undefined: it is not read yet. */
+  readonly cause: Cause | null | undefined;
   readonly errorCode: string;
   readonly isCached: boolean;
   readonly position: string;
@@ -57,6 +59,7 @@ export function stepOfOperation(operation: Operation): Step {
     ...timesOf(operation),
     outcome: operation.outcome ?? undefined,
     error: operation.error,
+    cause: operation.cause,
     errorCode: operation.errorCode,
     isCached: operation.cacheHit,
     position: operation.startPosition,
@@ -112,6 +115,7 @@ export function stepOfEvent(event: TapedeckEvent): Step {
     isUntimed: !isPossible(millis(event.occurredAt)),
     outcome: undefined,
     error: "",
+    cause: undefined,
     errorCode: "",
     isCached: false,
     position: event.position,
@@ -134,6 +138,7 @@ export function endedBy<Kind extends Step>(step: Kind, event: TapedeckEvent): Ki
     isUntimed: ms === undefined,
     outcome: event.outcome ?? outcomes.get(verb) ?? "unknown",
     error: event.error?.message ?? "",
+    cause: (event.outcome ?? outcomes.get(verb)) === "failed" ? undefined : null,
     errorCode: event.error?.code ?? "",
     isCached: verb === "cached",
     endPosition: event.position,

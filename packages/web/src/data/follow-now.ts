@@ -1,3 +1,4 @@
+import { CauseReader, withCauses } from "@tapedeck/client/lanes/causes";
 import { foldNow, type Now, nowKinds } from "@tapedeck/client/lanes/now";
 import { readLanes } from "@tapedeck/client/lanes/read-lanes";
 import { inFrames, useReading } from "./reading.ts";
@@ -36,8 +37,16 @@ async function followNow(signal: AbortSignal, show: (now: Now) => void): Promise
   show(shown);
   lostSince.value = undefined;
   const { after } = read;
+  const causes = new CauseReader(client, signal, (operations) => {
+    shown = withCauses(shown, operations);
+    show(shown);
+  });
   await inFrames(client.subscribe({ kinds: nowKinds, after, signal, onGap: () => {} }), signal, (batch) => {
-    for (const message of batch) if (message.type === "event") shown = foldNow(shown, message.event);
+    for (const message of batch) {
+      if (message.type !== "event") continue;
+      shown = foldNow(shown, message.event);
+      causes.after(message.event);
+    }
     show(shown);
   });
 }

@@ -13,7 +13,6 @@ export type LoopRecord = {
   /** The loops of the session that began before and after it; undefined: there is none. */
   readonly before: LoopName | undefined;
   readonly after: LoopName | undefined;
-  readonly suggestions: readonly string[];
   readonly log: readonly LogText[];
 };
 
@@ -32,7 +31,7 @@ export async function readLoop(name: LoopName, signal: AbortSignal): Promise<Loo
   const written = await firstOf(
     client.events({
       sessions,
-      kinds: ["log.written", "*.failed"],
+      kinds: ["log.written"],
       onGap: () => {},
       after: own.startPosition,
       // A loop's failure output may follow its end.
@@ -41,15 +40,12 @@ export async function readLoop(name: LoopName, signal: AbortSignal): Promise<Loo
     }),
     maxLogLines,
   );
-  const isOwn = ({ operation }: (typeof written)[number]) => operation?.loop === loop && operation.runner === runner;
-  const suggestions = written.filter(isOwn).flatMap(({ error }) => error?.suggestions ?? []);
   return {
     loop: { ...loopOfOperation(own), steps: stepsOf(found) },
     source: own.source,
     labels: own.labels ?? {},
     before,
     after: after?.loop,
-    suggestions: [...new Set(suggestions)],
     log: outputOf(written, loopOfOperation(own)),
   };
 }

@@ -121,7 +121,7 @@ async function readGreen({ stats }: Client, { group }: Choice, range: Range, bin
 }
 
 async function readCauses({ stats }: Client, { group }: Choice, range: Range, bins: readonly Bin[]) {
-  const { items } = await stats.failures({ ...range, group: [group, "phase", "errorCode"] });
+  const { items } = await stats.failures({ ...range, group: [group, "reason", "cause"] });
   return causesOf(items, bins, group, maxCauses);
 }
 
@@ -259,11 +259,11 @@ const reads: Readonly<Record<Pick["chart"], ReadBehind>> = {
     return found.map(({ row, one }) => ({ ...one, ms: Number(row.phases[phase].waitedMs) }));
   },
   green: async ({ stats }, range) =>
-    (await stats.green({ ...range, group: [...rows, "phase", "error"] })).items.map((row) =>
+    (await stats.green({ ...range, group: [...rows, "phase", "reason", "cause"] })).items.map((row) =>
       behind(row, { ms: row.redP50Ms, isFailed: true, isStillRed: row.stillRed !== "0", text: textOf(row) }),
     ),
   failures: async ({ stats }, range, { of }, { causes }) => {
-    const { items } = await stats.failures({ ...range, group: [...rows, "phase", "errorCode", "error"] });
+    const { items } = await stats.failures({ ...range, group: [...rows, "phase", "reason", "cause"] });
     const top = new Set(causes.top.map(({ key }) => key));
     const predicate = (key: string) => of === undefined || (of === restKey ? !top.has(key) : key === of);
     return items
@@ -289,8 +289,10 @@ const reads: Readonly<Record<Pick["chart"], ReadBehind>> = {
   },
 };
 
-function textOf({ phase = "", error = "" }: { readonly phase?: string; readonly error?: string }): string {
-  return [phase, error.split("\n")[0] ?? ""].filter((part) => part !== "").join(": ");
+type OfCause = { readonly phase?: string; readonly reason?: string; readonly cause?: string };
+
+function textOf({ phase = "", reason = "", cause = "" }: OfCause): string {
+  return [phase, cause || reason].filter((part) => part !== "").join(": ");
 }
 
 /** "project/artifact", of which the artifact may hold slashes. */

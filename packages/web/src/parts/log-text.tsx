@@ -1,4 +1,4 @@
-import { errorLine, firstFailure, logOf, type LogText as Piece } from "@tapedeck/client/lanes/loop";
+import { firstFailure, lineOfCause, logOf, type LogText as Piece } from "@tapedeck/client/lanes/loop";
 import { type Step, stepText } from "@tapedeck/client/lanes/step";
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
@@ -11,7 +11,8 @@ export type LogTextProps = {
   /** The step whose output is shown; undefined: that of all steps. */
   readonly step: Step | undefined;
   readonly steps: readonly Step[];
-  readonly error: string;
+  /** The line that says why it failed; empty: none does. */
+  readonly cause: string;
   /** What the URL says of it. */
   readonly choices: OutputChoices;
   /** Stands behind the other buttons. */
@@ -27,8 +28,8 @@ function linesOf(text: string): readonly string[] {
   return text.replace(/\n$/, "").split("\n").slice(-maxLines);
 }
 
-/** The output of a step, scrolled to its error. */
-export function LogText({ log, step, steps, error, choices, children }: LogTextProps) {
+/** The output of a step, scrolled to the cause of its failure. */
+export function LogText({ log, step, steps, cause, choices, children }: LogTextProps) {
   const wraps = choices.wrap !== "off";
   const searched = (choices.find ?? "").toLowerCase();
   const marked = useRef<HTMLElement>(null);
@@ -37,7 +38,8 @@ export function LogText({ log, step, steps, error, choices, children }: LogTextP
   const failed = step === undefined ? firstFailure(steps) : step.outcome === "failed" ? step : undefined;
   // Other steps may print what looks like an error, so it is sought in what the failed one printed.
   const own = step === failed ? lines : linesOf(logOf(log, failed));
-  const at = failed === undefined ? -1 : lines.indexOf(own[errorLine(own, failed.error || error)] ?? "");
+  const line = failed === undefined ? -1 : lineOfCause(own, failed.cause?.text || cause);
+  const at = line < 0 ? -1 : lines.indexOf(own[line] ?? "");
   useLayoutEffect(() => {
     const line = marked.current;
     // The log scrolls, the page does not.

@@ -1,6 +1,6 @@
 import type { ComparedFailure, ComparedSide, Comparison, SameFact, Source } from "@tapedeck/client";
 import { dateTimeText, durationText, millis, plural, sourceText } from "@tapedeck/client/lanes/format";
-import { causeLine } from "@tapedeck/client/lanes/headline";
+import { causeText } from "@tapedeck/client/lanes/headline";
 import { loopOfOperation } from "@tapedeck/client/lanes/step";
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
@@ -279,9 +279,9 @@ function SideHead({ side, children }: HeadProps) {
       {failure !== null && (
         <p class="failed">
           <span class="cause" title={failure.error}>
-            {failedStep(failure)}: {causeLine(failure.error) || "failed"}
+            {failedStep(failure)}: {causeText(failure)}
           </span>
-          {failure.reason !== "" && <span class="quiet-text">({failure.reason})</span>}
+          {failure.cause !== null && <span class="quiet-text">({failure.cause.reason})</span>}
         </p>
       )}
     </>

@@ -1,9 +1,9 @@
-import type { Comparison } from "@tapedeck/client";
+import type { Cause, Comparison } from "@tapedeck/client";
 import { elapsedText, sourceText, unknownTime } from "@tapedeck/client/lanes/format";
-import { failedText } from "@tapedeck/client/lanes/headline";
-import { failureTexts, firstFailure, logOf } from "@tapedeck/client/lanes/loop";
+import { causeText, failedText, placeText } from "@tapedeck/client/lanes/headline";
+import { firstFailure } from "@tapedeck/client/lanes/loop";
 import { isSame, type Loop, lengthOf, lengthText, type Step, stepText } from "@tapedeck/client/lanes/step";
-import { useEffect, useLayoutEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 import { type LoopRecord, readLoop } from "../data/read-loop.ts";
 import { isFile, reader } from "../data/reader.ts";
 import { useReading } from "../data/reading.ts";
@@ -71,9 +71,11 @@ function LoopRecordView({ record, output }: Pick<LoopViewProps, "output"> & { re
   useLoopKeys(before, after);
   const chosen = loop.steps.find(({ position }) => position === output.step);
   const step = output.step === allSteps ? undefined : (chosen ?? failure);
-  const error = failure?.error || loop.error;
+  const cause = loop.cause ?? failure?.cause;
+  const isFailed = outcome === "failed" || failure !== undefined;
   const end = loop.endedAt ?? tick.value;
   const elapsed = lengthOf(loop, tick.value);
+  const printed = <LogText log={log} step={step} steps={loop.steps} cause={cause?.text ?? ""} choices={output} />;
   return (
     <div class="loop">
       <header class="title">
@@ -93,8 +95,9 @@ function LoopRecordView({ record, output }: Pick<LoopViewProps, "output"> & { re
         <Actions loop={loop} before={before} after={after} />
       </header>
       <LabelList labels={labels} />
-      {outcome === "failed" && <Failure record={record} failure={failure} error={error} />}
-      {outcome === "failed" && <Differences loop={loop} />}
+      {isFailed && <Failure loop={loop} failure={failure} cause={cause} />}
+      {isFailed && printed}
+      {isFailed && <Differences loop={loop} />}
       <section aria-label="Waterfall">
         <h2 class="part">
           Waterfall <span class="quiet-text">underlined: what the loop waited for</span>
@@ -113,7 +116,7 @@ function LoopRecordView({ record, output }: Pick<LoopViewProps, "output"> & { re
         )}
       </section>
       <StateChanges source={source} loop={loop} />
-      <LogText log={log} step={step} steps={loop.steps} error={error} choices={output} />
+      {!isFailed && printed}
     </div>
   );
 }
@@ -139,25 +142,38 @@ function Actions({ loop, before, after }: ActionsProps) {
   );
 }
 
-type FailureProps = { readonly record: LoopRecord; readonly failure: Step | undefined; readonly error: string };
+type FailureProps = {
+  readonly loop: Loop;
+  readonly failure: Step | undefined;
+  readonly cause: Cause | null | undefined;
+};
 
-/** The first failure, each text once: its full output stands in the output below. */
-function Failure({ record: { loop, suggestions, log }, failure, error }: FailureProps) {
+/** What failed first and why. The output around it stands below. */
+function Failure({ loop, failure, cause }: FailureProps) {
   const code = failure?.errorCode || loop.errorCode;
-  const texts = useMemo(() => failureTexts(error, code, logOf(log, failure)), [error, code, log, failure]);
-  const [headline = "failed; the tool gave no reason", ...more] = texts;
+  const place = placeText(cause);
   return (
     <section class="failure" aria-label="What failed first">
       <h2>
-        <span aria-hidden="true">✕</span> {failure === undefined ? "loop" : failedText(loop.steps, failure)}: {headline}
+        <span aria-hidden="true">✕</span> {failure === undefined ? "loop" : failedText(loop.steps, failure)}:{" "}
+        {causeText({ cause: cause ?? null })}
       </h2>
-      <code>{code}</code>
-      {more.length > 0 && <pre>{more.join("\n")}</pre>}
-      {suggestions.map((text) => (
-        <p key={text}>
-          <b>Suggestion:</b> {text}
+      <p>
+        {cause != null && <b>{cause.reason}</b>}
+        {place !== "" && (
+          <>
+            {" "}
+            in <code>{place}</code>
+          </>
+        )}{" "}
+        <code>{code}</code>
+      </p>
+      {cause?.advice != null && (
+        <p>
+          <b>Suggestion:</b> {cause.advice}
         </p>
-      ))}
+      )}
+      {loop.outcome === "succeeded" && <p class="quiet-text">The loop went on after it, and ended well.</p>}
       <Followed loop={loop} failure={failure} />
     </section>
   );

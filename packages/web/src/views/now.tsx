@@ -144,7 +144,13 @@ function matches(row: Lane, searched: string): boolean {
     row.name,
     row.upstream,
     ...Object.values(row.labels),
-    ...loops.flatMap((loop) => [loop, ...loop.steps]).flatMap(({ subject, error }) => [subject, error]),
+    ...loops
+      .flatMap((loop) => [loop, ...loop.steps])
+      .flatMap(({ subject, error, cause }) => [
+        subject,
+        error,
+        ...(cause == null ? [] : [cause.text, cause.reason, cause.file ?? ""]),
+      ]),
   ];
   return texts.some((text) => text.toLowerCase().includes(searched));
 }

@@ -176,7 +176,7 @@ function Output({ loop, events, loops, step, steps, choices }: OutputProps) {
     return outputOf(events.slice(indexAt(events, loop.position), end), loop);
   }, [events, loop.position, next?.position]);
   return (
-    <LogText log={log} step={step} steps={steps} error={step?.error ?? ""} choices={choices}>
+    <LogText log={log} step={step} steps={steps} cause={step?.cause?.text ?? ""} choices={choices}>
       <button type="button" class="quiet" onClick={() => choose({ step: undefined, find: undefined })}>
         Close
       </button>

@@ -8,6 +8,7 @@ import { readConsistently } from "../db/read.ts";
 import type { OperationRow } from "../db/schema.ts";
 import { key, text } from "../db/text.ts";
 import { possibleTimestampOf, timestampOf } from "../db/timestamp.ts";
+import { causeOf, type FailedStep } from "./cause-of.ts";
 import { allOf, anyOf, between, ofSource, type SqlCondition } from "./conditions.ts";
 import type { ApiDeps } from "./deps.ts";
 import { listPage, type PageBounds, pageOf } from "./page.ts";
@@ -22,9 +23,9 @@ export async function listOperations(deps: ApiDeps, request: ListRequest): Promi
     if (checkpoint === undefined) throw notProjected();
     const rows = await newestOperations(tx, request, page, at);
     const { epoch } = checkpoint;
-    const labels = await labelsOf(tx, rows, at ?? beyondAll);
+    const [labels, steps] = await Promise.all([labelsOf(tx, rows, at ?? beyondAll), failedStepsOf(tx, rows)]);
     const itemOf = (row: OperationRow): Operation => ({
-      ...operation(row, epoch, at ?? checkpoint.position),
+      ...operation(row, epoch, at ?? checkpoint.position, steps.get(row.id)),
       ...labelsAsOf(labels.get(row.id), epoch),
     });
     return {
@@ -225,7 +226,17 @@ function labelsAsOf({ labels, position }: Partial<LoopLabels> = {}, epoch: strin
   };
 }
 
-function operation(row: OperationRow, epoch: string, at: Offset) {
+/** The steps that failed first in the loops among the operations, by the loops' ids. */
+async function failedStepsOf(tx: Tx, rows: readonly OperationRow[]): Promise<ReadonlyMap<string, FailedStep>> {
+  const failed = rows.filter(({ kind, reason }) => kind === "loop" && reason !== "");
+  if (failed.length === 0) return new Map();
+  const { rows: found } = await sql<FailedStep & { readonly id: string }>`
+    select f.id, f.failed_phase as phase, f.failed_subject as subject
+    from unnest(${failed.map(({ id }) => id)}::text[]) as wanted (id) join finished_loops f using (id)`.execute(tx);
+  return new Map(found.map(({ id, ...step }) => [id, step]));
+}
+
+function operation(row: OperationRow, epoch: string, at: Offset, step?: FailedStep) {
   const isOver = row.end_position !== null && row.end_position <= at;
   return {
     id: row.id,
@@ -241,6 +252,7 @@ function operation(row: OperationRow, epoch: string, at: Offset) {
     outcome: isOver ? (row.outcome ?? "") : "",
     error_code: isOver ? row.error_code : "",
     error: isOver ? row.error : "",
+    cause: isOver ? causeOf(row, step) : undefined,
     cache_hit: row.cache_hit,
     start_position: formatPosition({ epoch, offset: row.start_position }),
     end_position: isOver ? formatPosition({ epoch, offset: row.end_position ?? logStart }) : "",

@@ -7,6 +7,7 @@ import { readConsistently } from "../db/read.ts";
 import type { SessionRow } from "../db/schema.ts";
 import { plain } from "../db/text.ts";
 import { timestampOf } from "../db/timestamp.ts";
+import { causeOf } from "./cause-of.ts";
 import { allOf, anyOf, between, ofSource, type SqlCondition } from "./conditions.ts";
 import type { ApiDeps } from "./deps.ts";
 import { openGaps } from "./open-gaps.ts";
@@ -47,6 +48,7 @@ export async function listSessions(deps: ApiDeps, request: ListRequest): Promise
       ended: row.end_position !== null,
       exit_code: row.exit_code ?? undefined,
       command_line: row.command_line,
+      cause: row.end_position === null ? undefined : causeOf(row),
     });
     return {
       ...listPage(rows, page, { positionOf: (row) => row.start_position, itemOf, codec: Session }),

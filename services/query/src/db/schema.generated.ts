@@ -494,6 +494,26 @@ export interface Events {
 
 export interface Failures {
   /**
+   * What the tool recommends against this failure; empty: nothing.
+   */
+  advice: string | null;
+  /**
+   * The line that says why it failed, from its output or its error; empty: it did not fail, or nothing is known.
+   */
+  cause: string | null;
+  /**
+   * File that the cause names, as it was printed; empty: none.
+   */
+  cause_file: string | null;
+  /**
+   * The reason with the cause, without what differs from run to run (numbers, ids, paths, hashes): to count causes of one kind.
+   */
+  cause_group: string | null;
+  /**
+   * Line in cause_file; null: none.
+   */
+  cause_line: number | null;
+  /**
    * Developer of the source, as it is in the source's name.
    */
   developer: string | null;
@@ -534,6 +554,10 @@ export interface Failures {
    */
   project: string | null;
   /**
+   * Short class of the cause, such as compile error, image not found, timeout. cancelled: it was stopped, which is no cause. Empty as cause is.
+   */
+  reason: string | null;
+  /**
    * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
    */
   session: string | null;
@@ -557,6 +581,10 @@ export interface Failures {
 
 export interface FinishedLoops {
   /**
+   * What the tool recommends against this failure; empty: nothing.
+   */
+  advice: Generated<string>;
+  /**
    * Milliseconds that the loop waited for builds: those on the critical path, not the sum of all builds.
    */
   build_ms: number | null;
@@ -568,6 +596,22 @@ export interface FinishedLoops {
    * Number of artifacts that the cache answered in the loop.
    */
   cached: number;
+  /**
+   * The line that says why it failed, from its output or its error; empty: it did not fail, or nothing is known.
+   */
+  cause: Generated<string>;
+  /**
+   * File that the cause names, as it was printed; empty: none.
+   */
+  cause_file: Generated<string>;
+  /**
+   * The reason with the cause, without what differs from run to run (numbers, ids, paths, hashes): to count causes of one kind.
+   */
+  cause_group: Generated<string>;
+  /**
+   * Line in cause_file; null: none.
+   */
+  cause_line: number | null;
   /**
    * Milliseconds that the loop waited for the status check of what was deployed.
    */
@@ -601,7 +645,7 @@ export interface FinishedLoops {
    */
   error_code: string;
   /**
-   * Kind of the operation that failed first: init, build, test, deploy, check …; empty: none failed or none is known.
+   * Kind of the operation that failed first: init, build, test, deploy, check …; empty: none failed or none is known. Also in a loop that succeeded, where Skaffold went on after a failed sync.
    */
   failed_phase: string;
   /**
@@ -636,6 +680,10 @@ export interface FinishedLoops {
    * Project of the source, as it is in the source's name.
    */
   project: string;
+  /**
+   * Short class of the cause, such as compile error, image not found, timeout. cancelled: it was stopped, which is no cause. Empty as cause is.
+   */
+  reason: Generated<string>;
   /**
    * Milliseconds that the loop waited for rendering manifests.
    */
@@ -756,6 +804,26 @@ export interface LoopLabels {
 
 export interface Loops {
   /**
+   * What the tool recommends against this failure; empty: nothing.
+   */
+  advice: string | null;
+  /**
+   * The line that says why it failed, from its output or its error; empty: it did not fail, or nothing is known.
+   */
+  cause: string | null;
+  /**
+   * File that the cause names, as it was printed; empty: none.
+   */
+  cause_file: string | null;
+  /**
+   * The reason with the cause, without what differs from run to run (numbers, ids, paths, hashes): to count causes of one kind.
+   */
+  cause_group: string | null;
+  /**
+   * Line in cause_file; null: none.
+   */
+  cause_line: number | null;
+  /**
    * Developer of the source, as it is in the source's name.
    */
   developer: string | null;
@@ -816,6 +884,10 @@ export interface Loops {
    */
   project: string | null;
   /**
+   * Short class of the cause, such as compile error, image not found, timeout. cancelled: it was stopped, which is no cause. Empty as cause is.
+   */
+  reason: string | null;
+  /**
    * Number of the configuration load in the session, from 1; 0 before the first. Vagrant and rkt: 0.
    */
   runner: number | null;
@@ -855,6 +927,10 @@ export interface Loops {
 
 export interface LoopTimes {
   /**
+   * What the tool recommends against this failure; empty: nothing.
+   */
+  advice: string | null;
+  /**
    * Milliseconds that the loop waited for builds: those on the critical path, not the sum of all builds.
    */
   build_ms: number | null;
@@ -870,6 +946,22 @@ export interface LoopTimes {
    * Number of artifacts that the cache answered in the loop.
    */
   cached: number | null;
+  /**
+   * The line that says why it failed, from its output or its error; empty: it did not fail, or nothing is known.
+   */
+  cause: string | null;
+  /**
+   * File that the cause names, as it was printed; empty: none.
+   */
+  cause_file: string | null;
+  /**
+   * The reason with the cause, without what differs from run to run (numbers, ids, paths, hashes): to count causes of one kind.
+   */
+  cause_group: string | null;
+  /**
+   * Line in cause_file; null: none.
+   */
+  cause_line: number | null;
   /**
    * Milliseconds that the loop waited for the status check of what was deployed.
    */
@@ -915,7 +1007,7 @@ export interface LoopTimes {
    */
   error_code: string | null;
   /**
-   * Kind of the operation that failed first: init, build, test, deploy, check …; empty: none failed or none is known.
+   * Kind of the operation that failed first: init, build, test, deploy, check …; empty: none failed or none is known. Also in a loop that succeeded, where Skaffold went on after a failed sync.
    */
   failed_phase: string | null;
   /**
@@ -966,6 +1058,10 @@ export interface LoopTimes {
    * duration_ms of loops that succeeded; null for the others. Percentiles of the wait are made of this.
    */
   ready_ms: number | null;
+  /**
+   * Short class of the cause, such as compile error, image not found, timeout. cancelled: it was stopped, which is no cause. Empty as cause is.
+   */
+  reason: string | null;
   /**
    * Milliseconds that the loop waited for rendering manifests.
    */
@@ -1026,9 +1122,29 @@ export interface LoopTimes {
 
 export interface Operations {
   /**
+   * What the tool recommends against this failure; empty: nothing.
+   */
+  advice: Generated<string>;
+  /**
    * Whether Skaffold's cache had the artifact, so that nothing was built.
    */
   cache_hit: boolean;
+  /**
+   * The line that says why it failed, from its output or its error; empty: it did not fail, or nothing is known.
+   */
+  cause: Generated<string>;
+  /**
+   * File that the cause names, as it was printed; empty: none.
+   */
+  cause_file: Generated<string>;
+  /**
+   * The reason with the cause, without what differs from run to run (numbers, ids, paths, hashes): to count causes of one kind.
+   */
+  cause_group: Generated<string>;
+  /**
+   * Line in cause_file; null: none.
+   */
+  cause_line: number | null;
   /**
    * Developer of the source, as it is in the source's name.
    */
@@ -1097,6 +1213,10 @@ export interface Operations {
    * Project of the source, as it is in the source's name.
    */
   project: string;
+  /**
+   * Short class of the cause, such as compile error, image not found, timeout. cancelled: it was stopped, which is no cause. Empty as cause is.
+   */
+  reason: Generated<string>;
   /**
    * Number of the configuration load in the session, from 1; 0 before the first. Vagrant and rkt: 0.
    */
@@ -1470,6 +1590,26 @@ export interface SessionLabels {
 
 export interface Sessions {
   /**
+   * What the tool recommends against this failure; empty: nothing.
+   */
+  advice: Generated<string>;
+  /**
+   * The line that says why it failed, from its output or its error; empty: it did not fail, or nothing is known.
+   */
+  cause: Generated<string>;
+  /**
+   * File that the cause names, as it was printed; empty: none.
+   */
+  cause_file: Generated<string>;
+  /**
+   * The reason with the cause, without what differs from run to run (numbers, ids, paths, hashes): to count causes of one kind.
+   */
+  cause_group: Generated<string>;
+  /**
+   * Line in cause_file; null: none.
+   */
+  cause_line: number | null;
+  /**
    * The command that `tapedeck run` recorded, without secrets; empty: none. One that only started Skaffold, such as make, gives no exit_code; end_reason has its own.
    */
   command_line: Generated<string>;
@@ -1513,6 +1653,10 @@ export interface Sessions {
    * Project of the source, as it is in the source's name.
    */
   project: string;
+  /**
+   * Short class of the cause, such as compile error, image not found, timeout. cancelled: it was stopped, which is no cause. Empty as cause is.
+   */
+  reason: Generated<string>;
   /**
    * Id of the session (ULID).
    */
@@ -1891,6 +2035,26 @@ export interface Sources {
 
 export interface TimeToGreen {
   /**
+   * What the tool recommends against this failure; empty: nothing.
+   */
+  advice: string | null;
+  /**
+   * The line that says why it failed, from its output or its error; empty: it did not fail, or nothing is known.
+   */
+  cause: string | null;
+  /**
+   * File that the cause names, as it was printed; empty: none.
+   */
+  cause_file: string | null;
+  /**
+   * The reason with the cause, without what differs from run to run (numbers, ids, paths, hashes): to count causes of one kind.
+   */
+  cause_group: string | null;
+  /**
+   * Line in cause_file; null: none.
+   */
+  cause_line: number | null;
+  /**
    * Developer of the source, as it is in the source's name.
    */
   developer: string | null;
@@ -1919,7 +2083,7 @@ export interface TimeToGreen {
    */
   failed_at: string | null;
   /**
-   * Kind of the operation that failed first: init, build, test, deploy, check …; empty: none failed or none is known.
+   * Kind of the operation that failed first: init, build, test, deploy, check …; empty: none failed or none is known. Also in a loop that succeeded, where Skaffold went on after a failed sync.
    */
   failed_phase: string | null;
   /**
@@ -1950,6 +2114,10 @@ export interface TimeToGreen {
    * Project of the source, as it is in the source's name.
    */
   project: string | null;
+  /**
+   * Short class of the cause, such as compile error, image not found, timeout. cancelled: it was stopped, which is no cause. Empty as cause is.
+   */
+  reason: string | null;
   /**
    * Whole milliseconds from failed_at to green_at; null while red, and where these can't both be right.
    */
@@ -2689,7 +2857,13 @@ export const columnTypes = {
     "waits": "jsonb",
     "next_after_ms": "int8",
     "start_position": "int8",
-    "end_position": "int8"
+    "end_position": "int8",
+    "cause": "text",
+    "reason": "text",
+    "cause_group": "text",
+    "cause_file": "text",
+    "cause_line": "int4",
+    "advice": "text"
   },
   "fold_states": {
     "session": "text",
@@ -2734,7 +2908,13 @@ export const columnTypes = {
     "start_position": "int8",
     "end_position": "int8",
     "exit_code": "int4",
-    "instance": "text"
+    "instance": "text",
+    "cause": "text",
+    "reason": "text",
+    "cause_group": "text",
+    "cause_file": "text",
+    "cause_line": "int4",
+    "advice": "text"
   },
   "red_times": {
     "loop_id": "text",
@@ -2827,7 +3007,13 @@ export const columnTypes = {
     "end_position": "int8",
     "gaps": "int4",
     "exit_code": "int4",
-    "command_line": "text"
+    "command_line": "text",
+    "cause": "text",
+    "reason": "text",
+    "cause_group": "text",
+    "cause_file": "text",
+    "cause_line": "int4",
+    "advice": "text"
   },
   "set_aside_events": {
     "position": "int8",

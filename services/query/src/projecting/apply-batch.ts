@@ -6,7 +6,7 @@ import type { Tx } from "../db/database.ts";
 import { StatementError } from "../db/pipeline.ts";
 import { noSwapUntilCommit } from "../db/read.ts";
 import type { CheckpointRow } from "../db/schema.ts";
-import type { View } from "../views/view.ts";
+import type { EarlierEvents, View } from "../views/view.ts";
 import type { Batch } from "./batches.ts";
 import { isDataError } from "./data-error.ts";
 import { forgetSetAside, recordSetAside, type SetAsideEvent } from "./set-aside.ts";
@@ -20,7 +20,13 @@ export type Applied = {
 };
 
 /** The checkpoint that a batch continues from. No event of the log is between `after` and the batch's first event. */
-export type BatchStart = { readonly after: Offset; readonly epoch: string; readonly projection: string };
+export type BatchStart = {
+  readonly after: Offset;
+  readonly epoch: string;
+  readonly projection: string;
+  /** Has the events before it. */
+  readonly log: EarlierEvents;
+};
 
 /**
  * Applies the new events of the batch, records the ones that can't be applied, and moves the checkpoint, in the given
@@ -60,7 +66,7 @@ export async function applyBatch(
     await erase(tx, views, marks);
     const remaining =
       erased.size === 0 ? fresh : fresh.filter(({ event, offset }) => offset >= (erased.get(event.session) ?? 0));
-    await applyViews(tx, views, (view) =>
+    await applyViews(tx, views, start.log, (view) =>
       // The known facts about a source stay, whether or not the mark comes in the same batch.
       view.sessionTables.length === 0 ? fresh : remaining,
     );
@@ -75,13 +81,14 @@ export async function applyBatch(
 async function applyViews(
   tx: Tx,
   views: readonly View[],
+  log: EarlierEvents,
   eventsFor: (view: View) => readonly RecordedEvent[],
 ): Promise<void> {
   const applied = new Map<View, Promise<void>>();
   for (const view of views) {
-    const before = view.after === undefined ? undefined : applied.get(view.after);
-    const apply = () => view.apply(tx, eventsFor(view));
-    applied.set(view, before === undefined ? apply() : before.then(apply));
+    const before = view.after?.map((one) => applied.get(one));
+    const apply = () => view.apply(tx, eventsFor(view), log);
+    applied.set(view, before === undefined ? apply() : Promise.all(before).then(apply));
   }
   // All of them end before the transaction does: what a view sent after a rollback would be committed by itself.
   const ends = await Promise.allSettled(applied.values());

@@ -70,7 +70,9 @@ it("changes nothing when events are delivered again", async () => {
   const again = { events: events.slice(-1_000) };
   const applied = await tables.db
     .transaction()
-    .execute((tx) => applyBatch(tx, views({ textRows: false }), again, { after: logStart, epoch, projection }));
+    .execute((tx) =>
+      applyBatch(tx, views({ textRows: false }), again, { after: logStart, epoch, projection, log: on.log.reader }),
+    );
   expect(applied).toMatchObject({ events: 0, position: endOf(end) });
   expect(differencesOf(await contents(database.url), expected)).toEqual([]);
 });
@@ -89,7 +91,7 @@ it("keeps the latest recording time when the log's clock is set back", async () 
   const next = { ...last, offset: offsetOf(end + 1), recordedAt: new Date(last.recordedAt.getTime() - 60_000) };
   await tables.db
     .transaction()
-    .execute((tx) => applyBatch(tx, [], { events: [next] }, { ...before, after: endOf(end) }));
+    .execute((tx) => applyBatch(tx, [], { events: [next] }, { ...before, after: endOf(end), log: on.log.reader }));
   expect(await readCheckpoint(tables.db)).toEqual({
     ...before,
     position: offsetOf(end + 1),

@@ -95,7 +95,7 @@ it("keeps the time at which this log stored an event that was recorded earlier, 
   if (before === undefined || first === undefined) throw new Error("nothing was projected");
   const storedAt = new Date(Date.now() + 60_000);
   const moved = { ...first, offset: offsetOf(end + 1), recordedAt: new Date(0), storedAt };
-  const start = { ...before, after: endOf(end) };
+  const start = { ...before, after: endOf(end), log: on.log.reader };
   await tables.db.transaction().execute((tx) => applyBatch(tx, [], { events: [moved] }, start));
   expect(await readCheckpoint(tables.db)).toMatchObject({ recorded_until_ms: storedAt.getTime() });
 });

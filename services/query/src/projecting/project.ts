@@ -53,7 +53,7 @@ export async function* project(options: Project): AsyncGenerator<Projected, void
   try {
     yield* overlapping(batches(follow, limits, ended), async (batch) => {
       const startedAt = performance.now();
-      const start = { after, epoch: log.epoch, projection };
+      const start = { after, epoch: log.epoch, projection, log };
       const { result, committed } = await connection
         .transaction((tx) => applyBatch(tx, views, batch, start))
         .catch(async (error: unknown) => {

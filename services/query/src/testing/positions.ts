@@ -18,13 +18,17 @@ export function inMessages(events: readonly Event[], size: () => number): readon
   return recorded;
 }
 
+const nothingEarlier = { read: () => emptyOf() };
+
+async function* emptyOf(): AsyncGenerator<RecordedEvent, void> {}
+
 /** Writes the index of the events. `size`: how many the next batch has. */
 export async function applyInBatches({ db }: Database, events: readonly RecordedEvent[], size: () => number) {
   const left = [...events];
   while (left.length > 0) {
     const batch = left.splice(0, size());
     await db.transaction().execute(async (tx) => {
-      for (const view of [eventGroups, eventBlocks, eventPositions]) await view.apply(tx, batch);
+      for (const view of [eventGroups, eventBlocks, eventPositions]) await view.apply(tx, batch, nothingEarlier);
     });
   }
 }

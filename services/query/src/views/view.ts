@@ -1,7 +1,9 @@
-import type { RecordedEvent } from "@tapedeck/shared/log/log";
+import type { LogReader, RecordedEvent } from "@tapedeck/shared/log/log";
 import { type SourceName, sourceParts } from "@tapedeck/shared/source";
 import type { Tx } from "../db/database.ts";
 import type { Schema } from "../db/schema.ts";
+
+export type EarlierEvents = Pick<LogReader, "read">;
 
 /**
  * A view of the log. What it writes depends on the events alone, never on how they were cut into batches. Its tables and
@@ -13,9 +15,10 @@ export type View = {
   readonly version: number;
   /** Its tables that hold rows of sessions; session.erased empties them of the session. */
   readonly sessionTables: readonly (keyof Schema)[];
-  /** A view that has to be applied before this one, which reads what it writes. */
-  readonly after?: View;
-  readonly apply: (tx: Tx, batch: readonly RecordedEvent[]) => Promise<void>;
+  /** Views that have to be applied before this one, which reads what they write. */
+  readonly after?: readonly View[];
+  /** `log`: for events before the batch. What they say depends on their positions, which are given. */
+  readonly apply: (tx: Tx, batch: readonly RecordedEvent[], log: EarlierEvents) => Promise<void>;
 };
 
 export function sourceColumns(source: string) {

@@ -1,3 +1,4 @@
+import { causes } from "./causes/causes.ts";
 import { eventBlocks } from "./events/blocks.ts";
 import { events } from "./events/events.ts";
 import { eventGroups } from "./events/groups.ts";
@@ -31,6 +32,7 @@ export function views(options: ViewOptions): readonly View[] {
     eventPositions,
     operations,
     loops,
+    causes,
     vagrantJobs,
     vagrantJobSpans,
     states(folds, options.newest),

@@ -1,7 +1,8 @@
-import type { TapedeckEvent } from "@tapedeck/client";
-import type { Loop } from "@tapedeck/client/lanes/step";
+import type { Operation, TapedeckEvent } from "@tapedeck/client";
+import type { Loop, Step } from "@tapedeck/client/lanes/step";
 import { isKind } from "@tapedeck/shared/events/kinds";
 import { timeoutSignal } from "@tapedeck/shared/sync/timers";
+import { plainLine } from "../../display/plain-line.ts";
 import { gatewayUrlText } from "../../gateway-url.ts";
 import { chosenTapedeck } from "../../targets/chosen-tapedeck.ts";
 import type { CommandExit } from "./command-process.ts";
@@ -46,7 +47,8 @@ export function sessionLines(
       const soon = AbortSignal.any([abort, timeoutSignal(isFailed(exit) ? 3 * timeoutMs : timeoutMs)]);
       const causes = await Promise.all(sessions.map((session) => causeOfEnd(session, url, env, soon)));
       const known = causes.filter((cause) => typeof cause === "object");
-      for (const cause of known) printLine(`${cause.what}: ${page(cause.path)}`);
+      for (const { what, why, path } of known)
+        printLine([what, why, page(path)].filter((part) => part !== "").join(": "));
       if (isFailed(exit) && causes.length > 0 && known.length === 0) {
         const isRead = causes.every((cause) => cause === "none");
         printLine(`the command ${exitText(exit)}${isRead ? "; no step of it is recorded as failed" : ""}`);
@@ -63,8 +65,8 @@ function exitText({ code, signal }: CommandExit): string {
   return signal === null ? `ended with exit code ${code}` : `was ended by ${signal}`;
 }
 
-/** `what`: "sync web failed in loop 2 (4 tries)". */
-type Cause = { readonly what: string; readonly path: string };
+/** `what`: "sync web failed in loop 2 (4 tries)". `why`: the line that says it; empty: none does. */
+type Cause = { readonly what: string; readonly why: string; readonly path: string };
 
 const nouns = ["loop", "init", "build", "test", "render", "deploy", "verify", "exec", "check", "sync", "command"];
 const verbs = ["started", "succeeded", "failed", "canceled", "cached", "finished"];
@@ -94,13 +96,36 @@ async function causeOfEnd(
     if (!answer.ok) return "unknown";
     const { items } = (await answer.json()) as { readonly items: readonly TapedeckEvent[] };
     const last = items.reduce<readonly Loop[]>((loops, event) => foldLoops(loops, event), []).at(-1);
-    return (last && (await causeIn(session, last))) ?? "none";
+    const cause = last && (await causeIn(session, last));
+    if (cause === undefined) return "none";
+    const { failed, ...shown } = cause;
+    return { ...shown, why: await whyAt({ base, headers }, session, failed, signal) };
   } catch {
     return "unknown";
   }
 }
 
-async function causeIn(session: string, last: Loop): Promise<Cause | undefined> {
+type Api = { readonly base: string; readonly headers: Readonly<Record<string, string>> };
+
+/** Why it failed, as all lists say it; empty where that is not known in time. */
+async function whyAt({ base, headers }: Api, session: string, failed: Step, signal: AbortSignal): Promise<string> {
+  const position = failed.endPosition;
+  if (position === undefined) return "";
+  try {
+    const filter = new URLSearchParams({ session, outcome: "failed", limit: "100" });
+    const up = { ...headers, "tapedeck-min-position": position };
+    const answer = await fetch(`${base}/api/v1/operations?${filter}`, { headers: up, signal });
+    const { items = [] } = (await answer.json()) as { readonly items?: readonly Operation[] };
+    const found = items.find(({ kind, endPosition }) => kind === failed.kind && endPosition === position);
+    return plainLine(found?.cause?.text ?? "");
+  } catch {
+    return "";
+  }
+}
+
+type Failed = Omit<Cause, "why"> & { readonly failed: Step };
+
+async function causeIn(session: string, last: Loop): Promise<Failed | undefined> {
   const [{ failedTries, firstFailure }, { stepText }] = await Promise.all([
     import("@tapedeck/client/lanes/loop"),
     import("@tapedeck/client/lanes/step"),
@@ -116,5 +141,5 @@ async function causeIn(session: string, last: Loop): Promise<Cause | undefined> 
   const path = isLoop
     ? `/loops/${session}.${runner}.${loop}`
     : `/sessions/${session}?at=${(step ?? last).endPosition ?? last.position}`;
-  return { what: `${what}${where}${tries > 1 ? ` (${tries} tries)` : ""}`, path };
+  return { what: `${what}${where}${tries > 1 ? ` (${tries} tries)` : ""}`, path, failed: step ?? last };
 }

@@ -64,7 +64,7 @@ const waitedFor: StatsColumn = {
 };
 
 const ofAll = ["developer", "project", "source", "hour", "day", "week"] as const;
-const causes = ["phase", "errorCode", "error", "artifact"] as const;
+const causes = ["phase", "reason", "cause", "errorCode", "error", "artifact"] as const;
 
 export const statsKinds: readonly StatsKind[] = [
   {
@@ -110,10 +110,10 @@ together, and WAITED FOR what they spent it on; other is the time in which no ph
     summary: "show what fails, by cause",
     description: `Shows what fails, by cause. A failed loop counts once, by what failed in it first.`,
     groups: [...causes, ...ofAll],
-    group: ["phase", "error"],
+    group: ["reason", "cause"],
     hasArtifact: true,
     columns: [count("FAILURES", "failures"), count("DEVELOPERS", "developers")],
-    examples: ["--since 7d", "--group phase,errorCode,artifact"],
+    examples: ["--since 7d", "--group phase,reason,artifact"],
   },
   {
     name: "green",

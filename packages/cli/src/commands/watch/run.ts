@@ -1,4 +1,5 @@
-import { connect, type SourceFilter, TapedeckError } from "@tapedeck/client";
+import { type Client, connect, type SourceFilter, TapedeckError } from "@tapedeck/client";
+import { CauseReader, withCauses } from "@tapedeck/client/lanes/causes";
 import { foldNow, type Now, nowKinds } from "@tapedeck/client/lanes/now";
 import { readLanes } from "@tapedeck/client/lanes/read-lanes";
 import { apiAt, type Page } from "../../api/api.ts";
@@ -43,7 +44,7 @@ export async function watch(options: WatchOptions): Promise<void> {
       // Dropped events are older than what is shown.
       onGap: () => {},
     });
-    await showAll(messages, read.now, view);
+    await showAll(messages, { now: read.now, client, signal: stop.signal }, view);
   } catch (error) {
     if (!stop.signal.aborted) throw error instanceof TapedeckError ? new CommandError(error.message) : error;
   } finally {
@@ -57,11 +58,22 @@ function noneText(filter: SourceFilter): string {
     : "No source matches yet. `tapedeck status` lists all.";
 }
 
-async function showAll(messages: ReturnType<ReturnType<typeof connect>["subscribe"]>, from: Now, view: LanesView) {
+type Shown = { readonly now: Now; readonly client: Client; readonly signal: AbortSignal };
+
+async function showAll(
+  messages: ReturnType<Client["subscribe"]>,
+  { now: from, client, signal }: Shown,
+  view: LanesView,
+) {
   let now = from;
+  const causes = new CauseReader(client, signal, (operations) => {
+    now = withCauses(now, operations);
+    view.show(now);
+  });
   for await (const message of messages) {
     if (message.type !== "event") continue;
     now = foldNow(now, message.event);
+    causes.after(message.event);
     view.show(now);
   }
 }

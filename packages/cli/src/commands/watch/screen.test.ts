@@ -14,6 +14,7 @@ const step = (of: Partial<Step>): Step => ({
   endedAt: undefined,
   outcome: undefined,
   error: "",
+  cause: null,
   errorCode: "",
   isUntimed: false,
   isCached: false,
@@ -48,14 +49,15 @@ const row = (source: string, loops: readonly Loop[], of: Partial<Lane> = {}): [s
     ...of,
   },
 ];
+const text = "kubectl apply: exit status 1";
+const place = { group: "", file: null, line: null, advice: null, phase: "", subject: "" };
+const cause = { text, reason: "unknown", ...place };
 const failed = loop({
   startedAt: at - 10_000,
   endedAt: at - 8_000,
   outcome: "failed",
   error: "deploy failed",
-  steps: [
-    step({ kind: "deploy", endedAt: at - 8_000, outcome: "failed", error: "kubectl apply: exit status 1\nmore" }),
-  ],
+  steps: [step({ kind: "deploy", endedAt: at - 8_000, outcome: "failed", error: "exit status 1", cause })],
 });
 const now = new Map([
   row("acme/alice/shop/skaffold", [good, loop({ steps: [step({ subject: "web" })] })]),
@@ -65,7 +67,7 @@ const now = new Map([
 const screen = (columns: number, rows: number) =>
   screenOf(now, { columns, rows, at, none: "" }).map((line) => stripVTControlCharacters(line));
 
-it("failures come first, with the first line of their error, since when, and the loops before", () => {
+it("failures come first, with their cause, since when, and the loops before", () => {
   const lines = screen(100, 40);
   expect(lines[0]).toBe("1 failing · 1 running · 1 lost");
   expect(lines.filter((line) => /^[A-Z]+$/.test(line))).toEqual(["FAILING", "RUNNING", "LOST"]);

@@ -1,6 +1,7 @@
 import { stripVTControlCharacters, styleText } from "node:util";
 import { plural } from "@tapedeck/client/lanes/format";
-import { barOf, type Headline, headlineOf } from "@tapedeck/client/lanes/headline";
+import { barOf, failedLoop, type Headline, headlineOf } from "@tapedeck/client/lanes/headline";
+import { firstFailure } from "@tapedeck/client/lanes/loop";
 import { currentLoop, type Group, groupOf, groups, type Lane, type Now } from "@tapedeck/client/lanes/now";
 import type { Loop } from "@tapedeck/client/lanes/step";
 import cliTruncate from "cli-truncate";
@@ -109,6 +110,7 @@ function lengthOf(line: string): number {
 /** For a pipe: a line for each source whose sign or step differs from the last line printed for it. */
 export function changesOf(now: Now, printed: Map<string, string>, at: number): readonly string[] {
   return [...now.values()].flatMap((row) => {
+    if (isCauseDue(row, at)) return [];
     const { sign, step, text } = headlineOf(row, at);
     const state = `${sign} ${step}`;
     if (printed.get(row.source) === state) return [];
@@ -116,4 +118,13 @@ export function changesOf(now: Now, printed: Map<string, string>, at: number): r
     const activity = sign === "running" ? step : [step, text].filter((part) => part !== "").join(": ");
     return [`${new Date(at).toISOString()}  ${spokenSource(row.source)}  ${signs[sign].word}  ${activity}`];
   });
+}
+
+/** So long a line of a pipe, which is never corrected, waits for the cause. */
+const maxCauseMs = 15_000;
+
+function isCauseDue(row: Lane, at: number): boolean {
+  const failed = failedLoop(row);
+  const cause = failed && (firstFailure(failed.steps) ?? failed).cause;
+  return failed !== undefined && cause === undefined && at - (failed.endedAt ?? at) < maxCauseMs;
 }

@@ -23,8 +23,9 @@ export function seriesOf<Row>(rows: readonly (Row | undefined)[], figure: (row: 
 
 export type Cause = {
   readonly key: string;
-  readonly phase: string;
-  readonly code: string;
+  readonly reason: string;
+  /** The cause without what differs from run to run. */
+  readonly cause: string;
   readonly count: number;
   readonly counts: readonly number[];
 };
@@ -36,11 +37,11 @@ export type Causes = { readonly top: readonly Cause[]; readonly rest: Cause | un
 export const maxCauses = 6;
 export const restKey = "rest";
 
-export function causeKey({ phase = "", errorCode = "" }: { readonly phase?: string; readonly errorCode?: string }) {
-  return `${phase}/${errorCode}`;
+export function causeKey({ reason = "", cause = "" }: { readonly reason?: string; readonly cause?: string }) {
+  return `${reason}/${cause}`;
 }
 
-/** Failures by phase and code, the most frequent first. */
+/** Failures by reason and kind of cause, the most frequent first. */
 export function causesOf(
   rows: readonly StatsRow<"failures">[],
   bins: readonly Bin[],
@@ -48,12 +49,13 @@ export function causesOf(
   max: number,
 ): Causes {
   const index = new Map(bins.map(({ key }, at) => [key, at]));
-  const causes = new Map<string, { phase: string; code: string; counts: number[] }>();
+  const causes = new Map<string, { reason: string; cause: string; counts: number[] }>();
   for (const row of rows) {
     const at = index.get(row[group] ?? "");
     if (at === undefined) continue;
     const key = causeKey(row);
-    const known = causes.get(key) ?? { phase: row.phase ?? "", code: row.errorCode ?? "", counts: bins.map(() => 0) };
+    const { reason = "", cause = "" } = row;
+    const known = causes.get(key) ?? { reason, cause, counts: bins.map(() => 0) };
     known.counts[at] = (known.counts[at] ?? 0) + Number(row.failures);
     causes.set(key, known);
   }
@@ -70,8 +72,8 @@ export function causesOf(
         ? undefined
         : {
             key: restKey,
-            phase: "",
-            code: "",
+            reason: "",
+            cause: "",
             count: sum(rest.map(({ count }) => count)),
             counts: bins.map((_, at) => sum(rest.map(({ counts }) => counts[at] ?? 0))),
           },
@@ -79,12 +81,10 @@ export function causesOf(
   };
 }
 
-/** "deploy: kubectl user err": the code in words, without the phase that it begins with. */
-export function causeText({ key, phase, code }: Pick<Cause, "key" | "phase" | "code">): string {
+/** "compile error: cannot find name", without what differs from run to run. */
+export function causeText({ key, reason, cause }: Pick<Cause, "key" | "reason" | "cause">): string {
   if (key === restKey) return "everything else";
-  const named = code.startsWith(`${phase.toUpperCase()}_`) ? code.slice(phase.length + 1) : code;
-  const words = /^\d+$/.test(named) ? `exit code ${named}` : named.replaceAll("_", " ").toLowerCase();
-  return [phase === "" ? "phase not known" : phase, words].filter((part) => part !== "").join(": ");
+  return cause || reason || "not known";
 }
 
 export type Artifact = {

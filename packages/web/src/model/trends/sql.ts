@@ -59,7 +59,7 @@ group by 1 order by 1;`,
 from tapedeck.loop_times
 where ${where("started_at", request)}
 group by 1 order by 1;`,
-  failures: (request) => `select ${binned("failed_at", request)}, phase, error_code, count(*) as failures
+  failures: (request) => `select ${binned("failed_at", request)}, reason, cause_group, count(*) as failures
 from tapedeck.failures
 where ${where("failed_at", request)}
 group by 1, 2, 3 order by 1, 4 desc, 2, 3;`,

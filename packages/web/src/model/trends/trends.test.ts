@@ -81,10 +81,10 @@ it("the bins between two names are picked, and none where a name is of another r
 
 it("causes are counted by bins: the most frequent by name, the others together", () => {
   const bins = binsOf(choice("range=7d"), now);
-  const row = (day: string, errorCode: string, failures: string) => ({
+  const row = (day: string, cause: string, failures: string) => ({
     day,
-    phase: "build",
-    errorCode,
+    reason: "build",
+    cause,
     failures,
     developers: "1",
   });
@@ -104,10 +104,9 @@ it("causes are counted by bins: the most frequent by name, the others together",
 });
 
 it.each([
-  [{ phase: "deploy", code: "DEPLOY_KUBECTL_USER_ERR" }, "deploy: kubectl user err"],
-  [{ phase: "check", code: "STATUSCHECK_IMAGE_PULL_ERR" }, "check: statuscheck image pull err"],
-  [{ phase: "command", code: "127" }, "command: exit code 127"],
-  [{ phase: "", code: "" }, "phase not known"],
+  [{ reason: "compile error", cause: "compile error: cannot find name" }, "compile error: cannot find name"],
+  [{ reason: "compile error", cause: "" }, "compile error"],
+  [{ reason: "", cause: "" }, "not known"],
 ])("%j in words: %s", (cause, text) => {
   expect(causeText({ key: "", ...cause })).toBe(text);
 });

@@ -67,7 +67,7 @@ export function FailuresPanel({ answered, choice, bins, sql, pick }: FailuresPan
                   type="button"
                   aria-pressed={chosen?.chart === "failures" && chosen.of === cause.key}
                   onClick={() => pick(undefined, cause.key)}
-                  title={cause.code}
+                  title={causeText(cause)}
                 >
                   <span class="swatch square" aria-hidden="true" style={{ background: shades[index] ?? "" }} />
                   <span class="what">{causeText(cause)}</span>

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { comparedSide, comparison, difference } from "./schemas/comparison.ts";
 import { cloudEvent, event } from "./schemas/event.ts";
 import { count, count64, position, text, time } from "./schemas/fields.ts";
-import { operation, session, source } from "./schemas/lists.ts";
+import { cause, operation, session, source } from "./schemas/lists.ts";
 import { statsKinds, statsRow } from "./schemas/stats.ts";
 import { error, message, progressLine, state } from "./schemas/stream.ts";
 
@@ -54,6 +54,7 @@ export const answers = {
   Sources: page(source, nextPage, reflected),
   Session: session,
   Sessions: page(session, nextPage, reflected),
+  Cause: cause,
   Operation: operation,
   Operations: page(operation, nextPage, reflected),
   ...statistics(),

@@ -1,5 +1,5 @@
 import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
-import type { Operation, Session, Source } from "@tapedeck/proto/tapedeck/v1/lists";
+import type { Cause, Operation, Session, Source } from "@tapedeck/proto/tapedeck/v1/lists";
 import { timeToJson } from "@tapedeck/shared/events/time-text";
 import { timesJson } from "../state-head.ts";
 import type { AnswerOf } from "./answers.ts";
@@ -92,6 +92,7 @@ function sessionJson(session: Session): AnswerOf<"Session"> {
     gaps: session.gaps,
     exitCode: session.exit_code ?? null,
     commandLine: textJson(session.command_line),
+    cause: causeJson(session.cause),
   };
 }
 
@@ -111,6 +112,7 @@ function operationJson(operation: Operation): AnswerOf<"Operation"> {
     outcome: textJson(operation.outcome) as AnswerOf<"Operation">["outcome"],
     errorCode: operation.error_code,
     error: operation.error,
+    cause: causeJson(operation.cause),
     exitCode: operation.exit_code ?? null,
     cacheHit: operation.cache_hit,
     platform: operation.platform,
@@ -118,6 +120,12 @@ function operationJson(operation: Operation): AnswerOf<"Operation"> {
     endPosition: textJson(operation.end_position),
     ...(operation.kind === "loop" && { labels: operation.labels }),
   };
+}
+
+export function causeJson(cause: Cause | undefined): AnswerOf<"Cause"> | null {
+  if (cause === undefined) return null;
+  const { text, reason, group, file, line = null, advice, phase, subject } = cause;
+  return { text, reason, group, file: textJson(file), line, advice: textJson(advice), phase, subject };
 }
 
 /** A value that is not known yet, such as an end or an outcome, is null and never an empty text. */

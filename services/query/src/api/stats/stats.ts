@@ -48,6 +48,8 @@ const kinds: Readonly<Record<string, Counted<string>>> = {
     columns: {
       artifact: sql`case when t.phase = 'build' then t.subject else '' end`,
       phase: sql`t.phase`,
+      reason: sql`t.reason`,
+      cause: sql`t.cause_group`,
       errorCode: sql`t.error_code`,
       error: sql`t.error`,
     },
@@ -60,6 +62,8 @@ const kinds: Readonly<Record<string, Counted<string>>> = {
     columns: {
       artifact: sql`case when t.failed_phase = 'build' then t.failed_subject else '' end`,
       phase: sql`t.failed_phase`,
+      reason: sql`t.reason`,
+      cause: sql`t.cause_group`,
       errorCode: sql`t.error_code`,
       error: sql`t.error`,
     },

@@ -30,6 +30,12 @@ export const common = {
   outcome: "succeeded, failed, canceled or unknown (end not observed); null while it runs.",
   error_code: "The upstream's error code, such as BUILD_USER_ERROR; empty: no error.",
   error: "The upstream's error text, masked; empty: no error.",
+  cause: "The line that says why it failed, from its output or error; empty: none known.",
+  reason: "Short class of the cause, such as compile error or timeout. cancelled: it was stopped, which is no cause.",
+  cause_group: "reason and cause without numbers, ids, paths and hashes: equal for causes of one kind.",
+  cause_file: "File that the cause names, as printed; empty: none.",
+  cause_line: "Line in cause_file; null: none.",
+  advice: "What the tool recommends; empty: nothing.",
   injected: "Whether a client put it into Skaffold's stream (Handle).",
   cache_hit: "Whether Skaffold's cache had the artifact.",
   platform: "Platforms of a build, such as linux/amd64; empty: not reported.",
@@ -42,5 +48,8 @@ export const common = {
 export function shared(...names: readonly (keyof typeof common)[]): Readonly<Record<string, string>> {
   return Object.fromEntries(names.map((name) => [name, common[name]]));
 }
+
+/** Why something failed. */
+export const causes = shared("cause", "reason", "cause_group", "cause_file", "cause_line", "advice");
 
 export const ofSource = shared("source", "workspace", "developer", "project", "upstream");

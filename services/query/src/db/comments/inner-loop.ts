@@ -1,4 +1,4 @@
-import { common, ofSource, type RelationComment, shared } from "./comment.ts";
+import { causes, common, ofSource, type RelationComment, shared } from "./comment.ts";
 
 const phases = {
   sync_ms: "Wait for file sync, time between failed tries included. The seven *_ms add up to duration_ms.",
@@ -20,7 +20,8 @@ const shares = {
   other_share: "other_ms / duration_ms, 0 to 1.",
 };
 const cause = {
-  failed_phase: "Kind of what failed first: init, build, test, deploy, check …; empty: none known.",
+  ...causes,
+  failed_phase: "Kind of what failed first: init, build, test, deploy, check …; empty: none known. Also of a failed sync after which the loop succeeded.",
   failed_subject: "Subject of what failed first, such as the artifact; empty: the whole phase.",
   error_code: "Error code of what failed first; the loop's where that says more than UNKNOWN_ERROR.",
   error: "Error text of what failed first, masked; the loop's where it has none.",
@@ -136,7 +137,7 @@ export const innerLoopComments: Readonly<Record<string, RelationComment>> = {
   },
   failures: {
     about:
-      "One row for each cause of a failure: the first failed operation of a loop; outside of loops, failed steps, commands and apps, jobs of Vagrant in which no command failed, and sessions in which only the exit code shows a failure. A step outside of loops that ran when another one failed, or began less than 500 ms later, is a consequence and has no row.",
+      "One row for each cause of a failure: the first failed operation of a loop, also one that succeeded; outside of loops, failed steps, commands and apps, jobs of Vagrant in which no command failed, and sessions in which only the exit code shows a failure. A step outside of loops that ran when another one failed, or began less than 500 ms later, is a consequence and has no row.",
     columns: {
       ...ofSource,
       ...shared("session"),
@@ -147,6 +148,7 @@ export const innerLoopComments: Readonly<Record<string, RelationComment>> = {
       subject: "Its subject, such as the artifact or command; of a job its operation or command. May be empty.",
       error_code: cause.error_code,
       error: cause.error,
+      ...causes,
       operation_id: "Id of the failed loop, else of the failed operation; null for a session. Refers to operations.id.",
       position: "Position of the event that ended it.",
       position_text: "position as the API takes it.",

@@ -1,7 +1,8 @@
-import { common, ofSource, type RelationComment, shared } from "./comment.ts";
+import { causes, common, ofSource, type RelationComment, shared } from "./comment.ts";
 
 const operation = {
   ...ofSource,
+  ...causes,
   ...shared("session", "runner", "loop", "started_at", "started_ns", "ended_at", "ended_ns", "duration_ms", "outcome"),
   ...shared("error_code", "error", "injected", "start_position", "end_position"),
   id: "Id of the operation, unique in the log.",
@@ -32,6 +33,7 @@ export const recordedComments: Readonly<Record<string, RelationComment>> = {
     columns: {
       ...ofSource,
       ...shared("labels", "started_at", "started_ns", "ended_at", "ended_ns", "start_position", "last_position"),
+      ...causes,
       session: "Id of the session (ULID).",
       upstream_version: "Version that the upstream reports; empty: none.",
       end_reason: "Why the session ended; empty while it runs.",

@@ -25,7 +25,7 @@ export const eventPositions: View = {
   name: "event_positions",
   version: 1,
   sessionTables: ["event_positions"],
-  after: eventBlocks,
+  after: [eventBlocks],
   async apply(tx, batch) {
     const [first] = batch;
     if (first === undefined) return;

@@ -143,7 +143,7 @@ it("a session that only its exit code shows as failed is a cause; not beside loo
   ]);
 });
 
-it("a running loop and one that succeeded in the end have no cause; a failed one has the code of its phase", async () => {
+it("a running loop has no cause; one that went on after a failed sync has it; a failed one has the code of its phase", async () => {
   const script = scenario();
   const session = begun(script, "A");
   session.loopStarted(1_000);
@@ -162,6 +162,7 @@ it("a running loop and one that succeeded in the end have no cause; a failed one
   session.build("web", "started", 4_000);
   session.build("web", "failed", 4_500);
   expect(await causes(script)).toEqual([
+    ["sync", "", "", 1.3, "main"],
     ["build", "web", "BUILD_PUSH_ACCESS_DENIED", 2.6, "main"],
     ["build", "web", "BUILD_DOCKER_UNAVAILABLE", 3.6, "main"],
   ]);

@@ -2,6 +2,7 @@ import { offsetOf } from "@tapedeck/shared/log/offset";
 import { expect, it } from "vitest";
 import type { OperationRow } from "../../db/schema.ts";
 import { millisecondsBetween } from "../../db/timestamp.ts";
+import { noCause } from "../causes/cause-columns.ts";
 import { finishedLoop } from "./finished-loop.ts";
 
 function operation(kind: string, started_at: string, ended_at: string): OperationRow {
@@ -34,6 +35,7 @@ function operation(kind: string, started_at: string, ended_at: string): Operatio
     end_position: offsetOf(2),
     exit_code: null,
     instance: "",
+    ...noCause,
   };
 }
 

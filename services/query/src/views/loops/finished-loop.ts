@@ -1,6 +1,7 @@
 import { nanosOfTimestamp } from "@tapedeck/shared/time/timestamp";
 import type { FinishedLoopRow, OperationRow } from "../../db/schema.ts";
 import { millisecondsBetween, timestampOf } from "../../db/timestamp.ts";
+import { cancelled, causeColumnsOf } from "../causes/cause-columns.ts";
 import { type LoopPhase, type LoopSpan, phases, type Wait, waitsOf } from "./timeline.ts";
 
 const yearMs = 366 * 24 * 3_600_000;
@@ -28,7 +29,9 @@ export function finishedLoop(
   // A loop whose times can't both be right has no waits either.
   const ended = loop.duration_ms === null ? undefined : nanosOf(loop.ended_at, loop.ended_ns);
   const waits = ended === undefined ? undefined : waitsOf(lengthOf(began, ended), spansOf(inside, began, ended));
-  const cause = loop.outcome === "failed" ? firstFailed(own.filter(({ kind }) => kind !== "loop")) : undefined;
+  // A sync may fail, and Skaffold go on.
+  const mayFail = loop.outcome === "failed" || loop.outcome === "succeeded";
+  const cause = mayFail ? firstFailed(own.filter(({ kind }) => kind !== "loop")) : undefined;
   // Without a subject, all of them failed together, before any began.
   const builds = inside.filter(({ kind, subject }) => kind === "build" && subject !== "");
   const end = { at: ended === undefined ? null : loop.ended_at, ns: loop.ended_ns };
@@ -51,6 +54,7 @@ export function finishedLoop(
     failed_phase: cause?.kind ?? "",
     failed_subject: cause?.subject ?? "",
     ...errorOf(loop, cause),
+    ...causeColumnsOf(cause ?? loop),
     ...(Object.fromEntries(
       [...phases, "other" as const].map((phase) => [`${phase}_ms`, waited(waits, phase)]),
     ) as Waited),
@@ -93,17 +97,20 @@ function spansOf(operations: readonly OperationRow[], began: bigint, ended: bigi
 
 /**
  * Skaffold ends the other builds when one fails, and a deploy when its check does: the first to end is the cause. A step
- * that succeeded when it was tried again is none.
+ * that succeeded when it was tried again is none, and one that was stopped because of another only where that is not known.
  */
-function firstFailed(operations: readonly OperationRow[]): OperationRow | undefined {
+export function firstFailed(operations: readonly OperationRow[]): OperationRow | undefined {
   const endOf = ({ ended_at, ended_ns }: OperationRow) => nanosOf(ended_at, ended_ns) ?? 0n;
   const phaseOf = ({ kind }: OperationRow) => phases.indexOf(kind as LoopPhase);
   const stepOf = ({ kind, subject }: OperationRow) => JSON.stringify([kind, subject]);
+  const wasStopped = ({ reason }: OperationRow) => reason === cancelled;
   const inOrder = operations.toSorted((a, b) => a.start_position - b.start_position);
   const lastOutcome = new Map(inOrder.map((operation) => [stepOf(operation), operation.outcome]));
   return inOrder
     .filter((operation) => operation.outcome === "failed" && lastOutcome.get(stepOf(operation)) !== "succeeded")
-    .toSorted((a, b) => Number(endOf(a) - endOf(b)) || phaseOf(b) - phaseOf(a))[0];
+    .toSorted(
+      (a, b) => Number(wasStopped(a)) - Number(wasStopped(b)) || Number(endOf(a) - endOf(b)) || phaseOf(b) - phaseOf(a),
+    )[0];
 }
 
 /** The loop's own error may be UNKNOWN_ERROR, or name the deploy where the check failed. */

@@ -14,9 +14,9 @@ const finishedLoops = table("finished_loops", ["id"]);
 /** Each loop that is over, in one row: what it waited for, and what failed first. And the labels of loops, running or over. */
 export const loops: View = {
   name: "loops",
-  version: 1,
+  version: 2,
   sessionTables: ["finished_loops", "session_labels", "loop_labels"],
-  after: operations,
+  after: [operations],
   async apply(tx, batch) {
     await applyFinished(tx, batch);
     await applyLabels(tx, batch, begunIn(batch));
@@ -27,6 +27,11 @@ async function applyFinished(tx: Tx, batch: readonly RecordedEvent[]): Promise<v
   const touched = loopsIn(batch);
   const abandoned = batch.filter(({ event }) => endsSession(event)).map(({ event }) => event.session);
   if (touched.length === 0 && abandoned.length === 0) return;
+  await finishLoops(tx, touched, abandoned);
+}
+
+/** Writes the rows of these loops, as far as they are over. */
+export async function finishLoops(tx: Tx, touched: readonly LoopKey[], abandoned: readonly string[]): Promise<void> {
   const rows = await operationsOf(tx, touched, abandoned);
   const next = new Map(rows.filter(({ is_next }) => is_next).map((row) => [loopName(row), row]));
   const own = Map.groupBy(

@@ -11,7 +11,7 @@ const operationsTable = table("operations", ["id"]);
 
 export const operations: View = {
   name: "operations",
-  version: 1,
+  version: 2,
   sessionTables: ["operations"],
   async apply(tx, batch) {
     const steps = batch.filter((recorded) => endsSession(recorded.event) || stepOf(recorded) !== undefined);

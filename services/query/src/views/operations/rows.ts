@@ -3,6 +3,7 @@ import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import type { OperationRow, OutcomeText } from "../../db/schema.ts";
 import { longText, text } from "../../db/text.ts";
 import { millisecondsBetween, storedTimestamp } from "../../db/timestamp.ts";
+import { cancelled, noCause } from "../causes/cause-columns.ts";
 import { sourceColumns } from "../view.ts";
 import { endsSession, type Pairing, pairingKey, stepOf } from "./pairing.ts";
 
@@ -78,6 +79,7 @@ function unbegun(pairing: Pairing, { event, offset }: RecordedEvent): OperationR
     platform: "",
     iteration: null,
     exit_code: null,
+    ...noCause,
     start_position: offset,
     end_position: null,
   };
@@ -103,6 +105,9 @@ function ended(row: OperationRow, recorded: RecordedEvent, outcome: OutcomeText)
     ended_ns: end.ns,
     duration_ms: millisecondsBetween({ at: row.started_at, ns: row.started_ns }, end, longestMs(row)),
     outcome,
+    // Why it failed is concluded later, from its output (causes.ts).
+    ...noCause,
+    reason: outcome === "canceled" ? cancelled : "",
     error_code: text(event.error?.code ?? ""),
     error: longText(event.error?.message ?? ""),
     end_position: offset,

@@ -3,6 +3,7 @@ import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import type { SessionRow } from "../../db/schema.ts";
 import { key, longText, text } from "../../db/text.ts";
 import { storedTimestamp } from "../../db/timestamp.ts";
+import { noCause } from "../causes/cause-columns.ts";
 import { sourceColumns } from "../view.ts";
 
 /** The session's row after one event. Recording may begin mid-session, so any event of a session creates its row. */
@@ -53,7 +54,7 @@ export function isInformative({ kind, detail }: RecordedEvent["event"]): boolean
 
 function open(row: SessionRow): SessionRow {
   const running = { ended_at: null, ended_ns: 0, end_reason: "", end_position: null };
-  return { ...row, ...running, exit_code: null, command_line: "" };
+  return { ...row, ...running, exit_code: null, command_line: "", ...noCause };
 }
 
 function firstRow({ event, offset }: RecordedEvent): SessionRow {
@@ -74,6 +75,7 @@ function firstRow({ event, offset }: RecordedEvent): SessionRow {
     gaps: 0,
     exit_code: null,
     command_line: "",
+    ...noCause,
   };
 }
 

@@ -7,7 +7,7 @@ const sessionsTable = table("sessions", ["session"]);
 
 export const sessions: View = {
   name: "sessions",
-  version: 1,
+  version: 2,
   sessionTables: ["sessions"],
   async apply(tx, batch) {
     const ofSessions = batch.filter(({ event }) => event.session !== "" && event.kind !== "session.erased");

@@ -12,7 +12,6 @@ import { readSummary, type SummaryDeps } from "./read-summary.ts";
 import { lastGood, resolveSide, type Side } from "./side.ts";
 import { sideNamed } from "./side-name.ts";
 import type { SideSummary } from "./side-summary.ts";
-import { tellingLine } from "./story.ts";
 import type { Weighed } from "./weighed.ts";
 
 export type CompareRequest = {
@@ -117,7 +116,7 @@ function sideOf({ session, unit, position }: Side, { name, outcome, failure }: S
 }
 
 function failureOf(failure: NonNullable<SideSummary["failure"]>): ComparedSide_Failure {
-  const { phase, subject, code, text, suggestions, position, tries, log } = failure;
+  const { phase, subject, code, text, cause, suggestions, position, tries, output } = failure;
   return {
     phase,
     subject,
@@ -125,9 +124,9 @@ function failureOf(failure: NonNullable<SideSummary["failure"]>): ComparedSide_F
     error: text,
     position,
     tries,
-    reason: tellingLine(failure).reason?.name ?? "",
+    cause,
     suggestions: [...suggestions],
-    log: log.map(({ value, position }) => ({ text: value, position })),
+    output: output.map(({ value, position, isCause }) => ({ text: value, position, is_cause: isCause })),
   };
 }
 

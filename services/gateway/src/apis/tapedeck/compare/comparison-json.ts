@@ -1,6 +1,6 @@
 import type { ComparedSide, CompareResponse } from "@tapedeck/proto/tapedeck/v1/tapedeck";
 import type { AnswerOf } from "../answers.ts";
-import { textJson, timeJson } from "../lists.ts";
+import { causeJson, textJson, timeJson } from "../lists.ts";
 
 /** A comparison in the HTTP API. */
 export function comparisonJson({
@@ -50,7 +50,14 @@ function sideJson({
 
 function failureJson({
   error_code,
+  cause,
+  output,
   ...failure
 }: NonNullable<ComparedSide["failure"]>): NonNullable<AnswerOf<"ComparedSide">["failure"]> {
-  return { ...failure, errorCode: error_code };
+  return {
+    ...failure,
+    errorCode: error_code,
+    cause: causeJson(cause),
+    output: output.map(({ text, position, is_cause }) => ({ text, position, isCause: is_cause })),
+  };
 }

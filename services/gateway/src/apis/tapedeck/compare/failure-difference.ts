@@ -1,6 +1,6 @@
-import { isTelling, reasonOf, tellingText } from "./reasons.ts";
+import { hintOf, isTelling } from "./hints.ts";
 import type { Failure, SideSummary } from "./side-summary.ts";
-import { isSameFailure, tellingLine } from "./story.ts";
+import { causeText, isSameFailure } from "./story.ts";
 import { type Compared, nothing, type Weighed } from "./weighed.ts";
 
 /**
@@ -17,16 +17,14 @@ export function failureDifference(left: SideSummary, right: SideSummary | undefi
     same: [{ kind: "failure", subject, value }],
   });
   if (one === undefined && other === undefined) return right === undefined ? nothing : same("failure", "none");
-  if (one !== undefined && other !== undefined && isSameFailure(one, other))
-    return same(stepName(one), tellingText(one.text));
+  if (one !== undefined && other !== undefined && isSameFailure(one, other)) return same(stepName(one), causeText(one));
   return { differences: [weighed(one, other, right)], same: [] };
 }
 
 function weighed(one: Failure | undefined, other: Failure | undefined, right: SideSummary | undefined): Weighed {
   const subject = stepName((one ?? other) as Failure);
-  const found = (failure: Failure | undefined) =>
-    failure && { value: tellingText(failure.text), position: failure.position };
-  const texts = [one, other].filter((failure) => failure !== undefined).map((failure) => tellingLine(failure).text);
+  const found = (failure: Failure | undefined) => failure && { value: causeText(failure), position: placeOf(failure) };
+  const texts = [one, other].filter((failure) => failure !== undefined).map(causeText);
   const [first = ""] = texts;
   const isBoth = one !== undefined && other !== undefined;
   return {
@@ -35,10 +33,6 @@ function weighed(one: Failure | undefined, other: Failure | undefined, right: Si
     text: sentence(one, other, right),
     left: found(one),
     right: found(other),
-    more: [
-      ...(one?.log ?? []).map((line) => ({ side: "left" as const, ...line })),
-      ...(other?.log ?? []).map((line) => ({ side: "right" as const, ...line })),
-    ],
     points: isBoth ? points.differs : pointsOf(first),
   };
 }
@@ -51,22 +45,24 @@ function sentence(one: Failure | undefined, other: Failure | undefined, right: S
   return same?.outcome === "succeeded" ? `${failed(one)}; it succeeded in ${name}` : failed(one);
 }
 
-/** The error, or the more informative line of the output. */
 function failed(failure: Failure): string {
-  const [text = ""] = failure.text.split("\n");
-  const line = tellingLine(failure).text;
-  const said = text === "" || line === text ? line : `${text} (${line})`;
   const tries = failure.tries > 1 ? ` in ${failure.tries} tries` : "";
-  return `${stepName(failure)} failed${tries}${said === "" ? "" : `: ${said}`}`;
+  const cause = causeText(failure);
+  return `${stepName(failure)} failed${tries}${cause === "" ? "" : `: ${cause}`}`;
+}
+
+/** Where the output has the cause; else where the failure was reported. */
+function placeOf({ output, position }: Failure): string {
+  return output.find(({ isCause }) => isCause)?.position ?? position;
 }
 
 function stepName({ phase, subject }: Failure): string {
   return [phase, subject].filter((part) => part !== "").join(" ");
 }
 
-/** A text with a known reason is worth more than one that only looks like an error. */
+/** A text with a known meaning is worth more than one that only looks like an error. */
 function pointsOf(text: string): number {
-  const reason = reasonOf(text);
-  if (reason !== undefined) return reason.isVague ? points.isExplained : points.known;
+  const hint = hintOf(text);
+  if (hint !== undefined) return hint.isVague ? points.isExplained : points.known;
   return isTelling(text) ? points.isExplained : points.onlyFailed;
 }

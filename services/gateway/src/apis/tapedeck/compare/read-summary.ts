@@ -1,5 +1,6 @@
+import { explain } from "@tapedeck/explain";
 import { Pod } from "@tapedeck/proto/rkt/v1alpha/rkt";
-import type { Operation, Session } from "@tapedeck/proto/tapedeck/v1/lists";
+import type { Cause, Operation, Session } from "@tapedeck/proto/tapedeck/v1/lists";
 import type { EventJson } from "@tapedeck/shared/events/json";
 import { textKinds } from "@tapedeck/shared/events/kinds";
 import { parseFilter } from "@tapedeck/shared/filter/filter";
@@ -11,10 +12,9 @@ import { nameOf } from "../../resolve-source.ts";
 import type { EventsPageRequest } from "../events-page.ts";
 import type { Page } from "../lists.ts";
 import { type LoadedState, type StateItem, stateJson } from "../state.ts";
-import { errorLines } from "./error-lines.ts";
-import { tellingText } from "./reasons.ts";
+import { outputAround } from "./output-around.ts";
 import { firstOfRound, type Side } from "./side.ts";
-import type { Failure, Found, FoundByName, SideSummary, SummaryStep } from "./side-summary.ts";
+import type { Failure, Found, FoundByName, OutputLine, SideSummary, SummaryStep } from "./side-summary.ts";
 import { stateSummary } from "./state-summary.ts";
 
 export type SummaryDeps = {
@@ -24,7 +24,7 @@ export type SummaryDeps = {
 };
 
 /** So many are read of each: a comparison takes the same time for a loop of any length. */
-const max = { steps: 500, events: 300, history: 500, lines: 300, errorLines: 5 } as const;
+const max = { steps: 500, events: 300, history: 500, lines: 300 } as const;
 
 /** Summarizes a side. `name`: its name for people, beside the other one. */
 export async function readSummary(
@@ -228,7 +228,8 @@ function withTexts(known: FoundByName, events: readonly EventJson[]): FoundByNam
     all.map(([name, found]) => {
       const event = last.get(name);
       if (event === undefined) return [name, found];
-      const said = tellingText(event.error?.message ?? "");
+      const summary = event.error?.message ?? "";
+      const said = explain({ output: "", summary, step: "check" })?.cause ?? "";
       const isBare = found.value === "ready" || said === "";
       return [name, { value: isBare ? found.value : `${found.value}: ${said}`, position: event.position }];
     }),
@@ -255,9 +256,11 @@ async function readFailure(
       (a, b) => Number(wasTerminated(a)) - Number(wasTerminated(b)) || (a.end_position < b.end_position ? -1 : 1),
     );
   const ofRound = unit === undefined ? firstOfRound(failed) : undefined;
-  const first = ofRound ?? failed[0] ?? (unit?.outcome === "failed" ? unit : undefined);
+  const ofLoop = failed.find(({ kind, subject }) => kind === unit?.cause?.phase && subject === unit.cause.subject);
+  const first = ofRound ?? ofLoop ?? failed[0] ?? (unit?.outcome === "failed" ? unit : undefined);
   if (first === undefined) return unit === undefined ? readSessionFailure(reading) : undefined;
   const event = events.find(({ position }) => position === first.end_position);
+  const cause = first.cause ?? unit?.cause;
   return {
     phase: first.kind,
     subject: first.subject,
@@ -266,28 +269,30 @@ async function readFailure(
     suggestions: event?.error?.suggestions ?? [],
     position: first.end_position || first.start_position,
     tries: failed.filter((step) => stepKey(step) === stepKey(first)).length || 1,
-    log: await readErrorLines(reading, first),
+    cause,
+    output: await readOutput(reading, first, cause),
   };
 }
 
 /** A process that failed although no step did: before the first one began, or between two. What it printed is all that is known. */
 async function readSessionFailure(reading: Reading): Promise<Failure | undefined> {
   const { session, position } = reading.side;
-  const { exit_code, end_reason, start_position } = session;
+  const { exit_code, end_reason: text, start_position, cause } = session;
   if (!session.ended || (exit_code ?? 0) === 0) return undefined;
-  const whole = { kind: "session", subject: "", instance: "", runner: 0, loop: 0 };
-  const log = await readErrorLines(reading, { ...whole, start_position, end_position: position });
-  return { phase: "session", subject: "", code: "", text: end_reason, suggestions: [], position, tries: 1, log };
+  const output = await readOutput(reading, { start_position, end_position: position }, cause);
+  return { phase: "session", subject: "", code: "", text, cause, suggestions: [], position, tries: 1, output };
 }
 
 /**
- * The lines around the end of the step that look like an error. Skaffold reports its output on another channel than the
- * step, so some of it may stand before the step's start in the log, and some after its end.
+ * The output around the cause. Skaffold reports its output on another channel than the step, so some of it may stand before
+ * the step's start in the log, and some after its end.
  */
-async function readErrorLines(
+async function readOutput(
   reading: Reading,
-  step: Parameters<typeof errorLines>[1] & Pick<Operation, "start_position" | "end_position">,
-): Promise<readonly Found[]> {
+  step: Pick<Operation, "start_position" | "end_position">,
+  cause: Cause | undefined,
+): Promise<readonly OutputLine[]> {
+  if (cause === undefined || cause.text === "") return [];
   const kinds = textKinds;
   const end = step.end_position || reading.side.position;
   const [before, after] = await Promise.all([
@@ -300,5 +305,5 @@ async function readErrorLines(
     }),
     eventsOf(reading, { kinds, after: end, until: "now", limit: max.lines }),
   ]);
-  return errorLines([...before, ...after], step).slice(0, max.errorLines);
+  return outputAround([...before, ...after], cause.text);
 }

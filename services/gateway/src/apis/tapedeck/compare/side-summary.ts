@@ -1,3 +1,4 @@
+import type { Cause } from "@tapedeck/proto/tapedeck/v1/lists";
 import type { AnswerOf } from "../answers.ts";
 
 /** A value, and where in the log it was recorded. */
@@ -32,6 +33,8 @@ export type SideSummary = {
   readonly gaps: number;
 };
 
+export type OutputLine = Found & { readonly isCause: boolean };
+
 export type FoundByName = ReadonlyMap<string, Found>;
 
 /** A build, test, deploy … of the loop; or a command, an app. */
@@ -57,6 +60,8 @@ export type Failure = {
   readonly position: string;
   /** How often the step failed: Skaffold tries a sync up to four times. */
   readonly tries: number;
-  /** Lines of the step's output that report an error. */
-  readonly log: readonly Found[];
+  /** Why it failed; undefined: neither output nor error say it. */
+  readonly cause: Cause | undefined;
+  /** The step's output around the cause. */
+  readonly output: readonly OutputLine[];
 };

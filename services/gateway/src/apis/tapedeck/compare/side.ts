@@ -51,6 +51,9 @@ export async function resolveSide(deps: SideDeps, context: Context, name: SideNa
   return ofUnit(deps, context, unit, session);
 }
 
+/** So many that succeeded are looked at for one in which nothing failed. */
+const maxGood = 20;
+
 /**
  * The newest good loop of the side's source before the side's own; of commands, one of the same name. Without loops, the
  * newest session in which a step like the one that failed first succeeded before, as of its last good step.
@@ -58,15 +61,17 @@ export async function resolveSide(deps: SideDeps, context: Context, name: SideNa
 export async function lastGood(deps: SideDeps, context: Context, side: Side): Promise<Side | undefined> {
   const { session, unit } = side;
   if (unit === undefined) return lastGoodStep(deps, context, side);
-  const good = await newest(deps, {
+  const { items } = await deps.query.listOperations({
     ...base(context),
     sources: [session.source],
     kinds: [unit.kind],
     outcomes: ["succeeded"],
     at: unit.start_position,
-    limit: 1,
+    limit: maxGood,
     ...(unit.kind === "command" && { subjects: [unit.subject] }),
   });
+  // Skaffold goes on after a failed sync.
+  const good = items.find(({ cause }) => cause === undefined);
   return good && ofUnit(deps, context, good, session);
 }
 

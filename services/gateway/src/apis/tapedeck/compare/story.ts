@@ -1,5 +1,5 @@
 import type { DifferenceKind } from "../schemas/comparison.ts";
-import { type Reason, reasonOf, sameText, tellingText } from "./reasons.ts";
+import { type Hint, hintOf } from "./hints.ts";
 import type { Failure, SideSummary, SummaryStep } from "./side-summary.ts";
 import { slowSteps } from "./slow-steps.ts";
 
@@ -44,15 +44,15 @@ export function storyOf(left: SideSummary, right: SideSummary | undefined): Stor
     ...failures.flatMap(textsOf),
     ...[left, right].flatMap((side) => (side?.failure === undefined ? [] : badResources(side))),
   ];
-  const reasons = reasonsOf(texts, main?.phase ?? "");
+  const hints = hintsOf(texts, main?.phase ?? "");
   return {
     isFailure: main !== undefined,
     isSameSession: left.session === right?.session,
     phase: main?.phase ?? "",
     subject: main?.subject ?? "",
     later: new Set(stepsAfter(main?.phase ?? "", failing?.loop ?? 0)),
-    explains: new Set(reasons.flatMap(({ explains }) => explains)),
-    areas: new Set(reasons.flatMap(({ areas = [] }) => areas)),
+    explains: new Set(hints.flatMap(({ explains }) => explains)),
+    areas: new Set(hints.flatMap(({ areas = [] }) => areas)),
     words: [...new Set(texts.flatMap((text) => ` ${text.slice(0, longestText)} `.split(/[^\w./:@-]+/)))],
     majors: new Set(
       texts.flatMap((text) => [...text.slice(0, longestText).matchAll(major)].map(([, number = ""]) => number)),
@@ -61,15 +61,15 @@ export function storyOf(left: SideSummary, right: SideSummary | undefined): Stor
   };
 }
 
-function reasonsOf(texts: readonly string[], phase: string): readonly Reason[] {
-  const reasons = texts
-    .flatMap((text) => reasonOf(text) ?? [])
+function hintsOf(texts: readonly string[], phase: string): readonly Hint[] {
+  const hints = texts
+    .flatMap((text) => hintOf(text) ?? [])
     .filter(({ phases }) => phases === undefined || phases.includes(phase));
-  return reasons.some(({ isWhole }) => isWhole) ? reasons.filter(({ isWhole }) => isWhole) : reasons;
+  return hints.some(({ isWhole }) => isWhole) ? hints.filter(({ isWhole }) => isWhole) : hints;
 }
 
-export function textsOf({ text, suggestions, log }: Failure): readonly string[] {
-  return [text, ...log.map(({ value }) => value), ...suggestions];
+function textsOf({ text, cause, suggestions, output }: Failure): readonly string[] {
+  return [cause?.text ?? "", text, ...output.map(({ value }) => value), ...suggestions].filter((one) => one !== "");
 }
 
 function badResources({ resources }: SideSummary): readonly string[] {
@@ -109,14 +109,13 @@ function isWord(part: string, word: string): boolean {
   return part === word || part.split(/[/:@]/).includes(word) || part.replace(/[.:]+$/, "") === word;
 }
 
-/** The most informative line of a failure. */
-export function tellingLine(failure: Failure): { readonly text: string; readonly reason: Reason | undefined } {
-  const text = tellingText(textsOf({ ...failure, suggestions: [] }).join("\n"));
-  return { text, reason: reasonOf(text) };
+/** The line that says why it failed. */
+export function causeText({ cause, text }: Failure): string {
+  return cause?.text || (text.split("\n").find((line) => line.trim() !== "") ?? "").trim();
 }
 
-/** Whether two failures are of one step and have the same text. */
+/** Whether two failures are of one step and have the same kind of cause. */
 export function isSameFailure(one: Failure, other: Failure): boolean {
-  const key = (failure: Failure) => [failure.phase, failure.subject, sameText(tellingLine(failure).text)].join("\n");
+  const key = (failure: Failure) => [failure.phase, failure.subject, failure.cause?.group ?? failure.text].join("\n");
   return key(one) === key(other);
 }

@@ -1,7 +1,7 @@
 import { ownValue } from "@tapedeck/shared/own-value";
 import type { DifferenceKind } from "../schemas/comparison.ts";
 import { differentOptions, isConfiguration } from "./command-options.ts";
-import { isTelling, reasonOf } from "./reasons.ts";
+import { hintOf, isTelling } from "./hints.ts";
 import type { Found, FoundByName, SideSummary } from "./side-summary.ts";
 import { isMentioned, isReady, type Story } from "./story.ts";
 import { type Compared, nothing, type Weighed } from "./weighed.ts";
@@ -118,11 +118,11 @@ export function resourceDifferences(left: SideSummary, right: SideSummary, story
     if (left === undefined || right === undefined) return story.isFailure ? 24 : 52;
     const isChecked = story.phase === "check" || story.phase === "deploy";
     // A status that was not waited for means little without a text: a version or a setting may explain it.
-    const reason = reasonOf(bad.value);
-    const isExplained = isTelling(isChecked ? bad.value : textOf(bad.value)) && reason?.isVague !== true;
+    const hint = hintOf(bad.value);
+    const isExplained = isTelling(isChecked ? bad.value : textOf(bad.value)) && hint?.isVague !== true;
     // A job that is done is seldom bad.
     const plain = isExplained ? 64 : hasEndedWell(bad.value) ? 44 : 54;
-    return plain + (isChecked ? 10 : 0) + (reason && !reason.isVague ? 8 : 0);
+    return plain + (isChecked ? 10 : 0) + (hint && !hint.isVague ? 8 : 0);
   });
 }
 

@@ -1,6 +1,7 @@
 import { outcomeNames } from "@tapedeck/shared/events/names";
 import { z } from "zod";
 import { count, count64, named, position, sessionId, sourceName, text, time, upstream } from "./fields.ts";
+import { cause } from "./lists.ts";
 
 /** From the most informative to the least, where nothing else decides. */
 export const differenceKinds = [
@@ -15,13 +16,13 @@ const failure = z
     subject: text("Artifact, resource or command; may be empty.", "web"),
     errorCode: text("The upstream's own code; may be empty.", "DEPLOY_KUBECTL_USER_ERR"),
     error: text("The error's text.", "kubectl apply: exit status 1"),
-    reason: text("What the texts say, in words; empty where they say no more than that it failed.", "a port is taken"),
+    cause: cause.nullable().describe("Null: neither output nor error say why."),
     suggestions: z.array(z.string()).describe("Of the upstream."),
     position: position.describe("Of the event."),
     tries: count("How often the step failed: Skaffold tries a sync up to four times."),
-    log: z
-      .array(z.object({ text: z.string(), position }))
-      .describe("Lines of the step's output that look like the error: the first ones."),
+    output: z
+      .array(z.object({ text: z.string(), position, isCause: z.boolean().describe("The line is the cause.") }))
+      .describe("The step's output around the cause."),
   })
   .describe("What failed first.");
 

@@ -41,6 +41,22 @@ export const source = z
   })
   .describe("One recorded upstream.");
 
+export const cause = z
+  .object({
+    text: text(
+      "The line that says why, as it was printed. Empty: it was stopped, and nothing says more.",
+      'error: no matches for kind "Deploymint" in version "apps/v1"',
+    ),
+    reason: text("A short class of causes. The list is open; `cancelled`: it was stopped.", "compile error"),
+    group: text("Equal for causes of one kind: the reason and the text without numbers, ids, paths and hashes."),
+    file: text("The file that the output names, as it does; null: none.", "src/room.ts").nullable(),
+    line: z.int32().nullable().describe("The line in the file; null: none."),
+    advice: text("What the tool recommends; null: nothing.").nullable(),
+    phase: text("Of a loop: the kind of the step that failed first in it; otherwise empty.", "build"),
+    subject: text("Of a loop: that step's subject; may be empty.", "web"),
+  })
+  .describe("Why something failed, concluded from its output and its error when it is recorded.");
+
 export const session = z
   .object({
     session: sessionId,
@@ -63,6 +79,7 @@ export const session = z
       "The command that `tapedeck run` recorded, without secrets. It may only have started Skaffold, such as `make`.",
       "skaffold build -p dev",
     ).nullable(),
+    cause: cause.nullable().describe("Why its process failed; null: it did not, or nobody knows."),
   })
   .describe("One lifetime of the upstream behind a source.");
 
@@ -88,6 +105,11 @@ export const operation = z
     outcome: named(outcomeNames).nullable().describe("Null while it runs."),
     errorCode: text("The upstream's own code; empty without an error.", "BUILD_USER_ERROR"),
     error: text("The error's text; empty without an error."),
+    cause: cause
+      .nullable()
+      .describe(
+        "Why it failed, or a step of this loop; null: it did not, or nobody knows. A loop with a cause may have succeeded: Skaffold goes on after a failed sync.",
+      ),
     exitCode: z.int().nullable().describe("Exit code of apps and commands that have ended, where it is known."),
     cacheHit: z.boolean(),
     platform: text("Platform of a build; otherwise empty.", "linux/amd64"),

@@ -21,6 +21,8 @@ const grouped = {
 };
 const ofCause = {
   phase: name.describe("What failed first: `build`, `test`, `deploy`, `check`, `command` …; empty: not known."),
+  reason: name.describe("A short class of causes, such as `compile error`; empty: not known."),
+  cause: name.describe("The causes of one kind: the reason and the line, without numbers, ids, paths and hashes."),
   errorCode: name,
   error: name,
   artifact: name,

@@ -14,5 +14,8 @@ export const isFailedBuild = `${isBuild} and outcome = 'failed' and not cache_hi
 /** A failed step in a loop or outside of loops. */
 export const isFailedStep = "outcome = 'failed' and not injected and kind not in ('loop', 'job', 'pod')";
 
+/** A loop in which a step failed, also one that went on and succeeded. */
+export const isFailedLoop = "(outcome = 'failed' or failed_phase <> '')";
+
 /** A session whose process ended with an exit code that says it failed. */
 export const hasFailedCode = "exit_code <> 0 and end_position is not null";

@@ -1,3 +1,4 @@
+import { causeColumns } from "./causes.ts";
 import { hasFailedCode } from "./conditions.ts";
 
 const ofSource = `
@@ -46,7 +47,7 @@ export const logTables: readonly string[] = [
     -- The exit code of the command in which the session was recorded.
     exit_code int,
     -- The command in which the session was recorded; empty: in none.
-    command_line text not null default ''
+    command_line text not null default '',${causeColumns}
   )`,
   `create index on sessions (source, start_position desc)`,
   `create index on sessions (workspace, start_position desc)`,

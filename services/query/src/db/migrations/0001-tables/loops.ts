@@ -1,3 +1,6 @@
+import { causeColumns } from "./causes.ts";
+import { isFailedLoop } from "./conditions.ts";
+
 /** Skaffold's dev loops that are over: what was waited for, what failed first, and how long it took until all was good again. */
 export const loopTables: readonly string[] = [
   `create table finished_loops (
@@ -17,7 +20,8 @@ export const loopTables: readonly string[] = [
     -- Null where the end is not known.
     duration_ms bigint,
     outcome text not null,
-    -- The operation that failed first. Empty: nothing failed, or Skaffold reported none.
+    -- The operation that failed first, also in a loop that went on and succeeded. Empty: nothing failed, or Skaffold
+    -- reported none.
     failed_phase text not null,
     failed_subject text not null,
     error_code text not null,
@@ -38,7 +42,7 @@ export const loopTables: readonly string[] = [
     -- From this loop's end to the next one's start in the same runner.
     next_after_ms bigint,
     start_position bigint not null,
-    end_position bigint not null
+    end_position bigint not null,${causeColumns}
   )`,
   `create index on finished_loops (session, runner, loop)`,
   // The loops of a source in their order, with the columns that distinguish good from bad.
@@ -49,7 +53,7 @@ export const loopTables: readonly string[] = [
       sync_ms, build_ms, test_ms, render_ms, deploy_ms, check_ms, other_ms)`,
   `create index finished_loops_failed on finished_loops (started_at) where outcome = 'failed'`,
   "create index finished_loops_by_day on finished_loops (((started_at at time zone 'UTC')::date))",
-  "create index finished_loops_failed_by_end on finished_loops (ended_at) where outcome = 'failed'",
+  `create index finished_loops_failed_by_end on finished_loops (ended_at) where ${isFailedLoop}`,
   "create index finished_loops_unknown on finished_loops (session, runner, loop) where outcome = 'unknown'",
   // The labels of dev loops that began on another branch or commit than their session.
   `create table session_labels (

@@ -1,3 +1,4 @@
+import { causeColumns } from "./causes.ts";
 import { day, isBuild, isFailedBuild, isFailedStep } from "./conditions.ts";
 
 /** Builds, loops, pods, commands: what has a start and an end. */
@@ -36,7 +37,7 @@ export const operationTables: readonly string[] = [
     -- Apps and commands that have ended. Null where the code is unknown or means nothing.
     exit_code int,
     -- Distinguishes operations of one subject that run at the same time (for commands: the id of the job); else empty.
-    instance text not null default ''
+    instance text not null default '',${causeColumns}
   )`,
   // A session may have thousands of operations that differ only in their subject or instance.
   `create index on operations (session, runner, loop, kind, hashtext(subject), hashtext(instance))`,

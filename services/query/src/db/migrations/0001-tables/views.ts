@@ -1,4 +1,5 @@
-import { day, hasFailedCode, isBuild, isFailedBuild, isOwnBuild } from "./conditions.ts";
+import { causesOf } from "./causes.ts";
+import { day, hasFailedCode, isBuild, isFailedBuild, isFailedLoop, isOwnBuild } from "./conditions.ts";
 
 /** The session's labels `s` with what had changed by the loop's start, `c`: null for a label that was no longer there. */
 const labels =
@@ -19,7 +20,7 @@ const isCause = `(o.loop = 0 or exists (
       and not exists (
         select from operations e
         where e.session = o.session and e.runner = o.runner and e.loop = o.loop
-          and e.outcome = 'failed' and not e.injected and e.kind not in ('loop', 'job', 'pod')
+          and e.outcome = 'failed' and not e.injected and e.kind not in ('loop', 'job', 'pod') and e.reason <> 'cancelled'
           and (e.ended_at, e.ended_ns, e.end_position) < (o.ended_at, o.ended_ns, o.end_position)
           and (o.loop <> 0 or (
             e.ended_at > coalesce(o.started_at, o.ended_at) - interval '500 ms'
@@ -66,7 +67,7 @@ const flakes = "outcome = 'failed' and next_outcome = 'succeeded'";
 export const views: readonly string[] = [
   `create view loops with (security_invoker = true) as
     select o.source, o.workspace, o.developer, o.project, o.upstream, o.session, o.runner, o.loop, o.iteration, o.id,
-      o.started_at, o.started_ns, o.ended_at, o.ended_ns, o.duration_ms, o.outcome, o.error_code, o.error, o.injected,
+      o.started_at, o.started_ns, o.ended_at, o.ended_ns, o.duration_ms, o.outcome, o.error_code, o.error, ${causesOf("o")}, o.injected,
       o.start_position, o.end_position,
       position_text(o.start_position) as start_position_text, position_text(o.end_position) as end_position_text,
       ${labels} as labels
@@ -79,7 +80,7 @@ export const views: readonly string[] = [
       l.started_at, l.ended_at, l.outcome, l.duration_ms,
       case when l.outcome = 'succeeded' then l.duration_ms end as ready_ms,
       coalesce(l.next_after_ms < 500, false) as overtaken,
-      l.failed_phase, l.failed_subject, l.error_code, l.error,
+      l.failed_phase, l.failed_subject, l.error_code, l.error, ${causesOf("l")},
       l.sync_ms, l.build_ms, l.test_ms, l.render_ms, l.deploy_ms, l.check_ms, l.other_ms,
       l.builds, l.cached, l.waits, l.next_after_ms, l.start_position, l.end_position,
       position_text(l.start_position) as start_position_text, position_text(l.end_position) as end_position_text,
@@ -90,7 +91,7 @@ export const views: readonly string[] = [
     select f.source, f.workspace, f.developer, f.project, f.labels, f.session, f.id as loop_id,
       r.failed_at, r.green_at,
       ${redMs} as red_ms,
-      f.failed_phase, f.failed_subject, f.error_code, f.error,
+      f.failed_phase, f.failed_subject, f.error_code, f.error, ${causesOf("f")},
       tried.loops as loops_between, tried.errors as errors_between,
       r.green_loop_id, f.start_position, r.green_end_position as end_position,
       f.start_position_text, position_text(r.green_end_position) as end_position_text
@@ -205,18 +206,18 @@ export const views: readonly string[] = [
   // is no second cause. Last, sessions without loops and commands whose exit code alone shows that they failed.
   `create view failures with (security_invoker = true) as
   select source, workspace, developer, project, 'skaffold' as upstream, labels, session, ended_at as failed_at,
-      failed_phase as phase, failed_subject as subject, error_code, error, id as operation_id,
+      failed_phase as phase, failed_subject as subject, error_code, error, ${causesOf("t")}, id as operation_id,
       end_position as position, end_position_text as position_text
-    from loop_times where outcome = 'failed'
+    from loop_times t where ${isFailedLoop}
     union all
     select o.source, o.workspace, o.developer, o.project, o.upstream, ${labels}, o.session, o.ended_at,
-      o.kind, o.subject, o.error_code, o.error, o.id, o.end_position, position_text(o.end_position)
+      o.kind, o.subject, o.error_code, o.error, ${causesOf("o")}, o.id, o.end_position, position_text(o.end_position)
     from operations o left join sessions s using (session) left join loop_labels c using (session, runner, loop)
-    where o.outcome = 'failed' and not o.injected and o.kind not in ('loop', 'job', 'pod')
+    where o.outcome = 'failed' and not o.injected and o.kind not in ('loop', 'job', 'pod') and o.reason <> 'cancelled'
       and (o.upstream <> 'skaffold' or (${isCause}))
     union all
     select o.source, o.workspace, o.developer, o.project, o.upstream, s.labels, o.session, o.ended_at,
-      o.kind, coalesce(nullif(j.command, ''), nullif(j.operation, ''), ''), o.error_code, o.error, o.id,
+      o.kind, coalesce(nullif(j.command, ''), nullif(j.operation, ''), ''), o.error_code, o.error, ${causesOf("o")}, o.id,
       o.end_position, position_text(o.end_position)
     from operations o left join sessions s using (session)
       left join vagrant_jobs j on j.session = o.session and j.job = o.subject
@@ -226,7 +227,7 @@ export const views: readonly string[] = [
         and c.outcome = 'failed')
     union all
     select s.source, s.workspace, s.developer, s.project, s.upstream, s.labels, s.session, s.ended_at,
-      'session', '', '', s.end_reason, null, s.end_position, position_text(s.end_position)
+      'session', '', '', s.end_reason, ${causesOf("s")}, null, s.end_position, position_text(s.end_position)
     from sessions s
     where ${hasFailedCode} and not exists (
       select from operations o

@@ -1,3 +1,4 @@
+import { causeGroup, explain } from "@tapedeck/explain";
 import type { Failure, Found, SideSummary, SummaryStep } from "../side-summary.ts";
 
 // Sides of a comparison that a test plants a cause in.
@@ -19,17 +20,43 @@ export const step = (kind: string, subject: string, more: Partial<SummaryStep> =
   ...more,
 });
 
-export const failed = (phase: string, text: string, more: Partial<Failure> = {}): Failure => ({
-  phase,
-  subject: "",
-  code: "UNKNOWN_ERROR",
-  text,
-  suggestions: [],
-  position: "383600-t3k9x2",
-  tries: 1,
-  log: [],
-  ...more,
-});
+type Planted = Partial<Omit<Failure, "output">> & {
+  /** What the step printed. */
+  readonly log?: readonly Found[];
+};
+
+export const failed = (phase: string, text: string, { log = [], ...more }: Planted = {}): Failure => {
+  const cause = causeOf(phase, text, log);
+  return {
+    phase,
+    subject: "",
+    code: "UNKNOWN_ERROR",
+    text,
+    cause,
+    suggestions: [],
+    position: "383600-t3k9x2",
+    tries: 1,
+    output: log.map((line) => ({ ...line, isCause: line.value === cause?.text })),
+    ...more,
+  };
+};
+
+function causeOf(step: string, summary: string, log: readonly Found[]): Failure["cause"] {
+  const found = explain({ output: log.map(({ value }) => value).join("\n"), summary, step });
+  if (found === undefined) return undefined;
+  const { cause: text, reason, file, line, advice } = found;
+  const group = causeGroup(reason, text);
+  return {
+    text,
+    reason,
+    group,
+    file: file ?? "",
+    line: line ?? undefined,
+    advice: advice ?? "",
+    phase: "",
+    subject: "",
+  };
+}
 
 /** The steps up to the one that failed. */
 export function broken(summary: SideSummary, failure: Failure, more: Partial<SideSummary> = {}): SideSummary {

@@ -1,0 +1,249 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
+import { beyondAll, logStart } from "@tapedeck/shared/log/offset";
+import { sql } from "kysely";
+import type { Tx } from "../../db/database.ts";
+import { isFailedStep } from "../../db/migrations/0001-tables/conditions.ts";
+import type { OperationRow, SessionRow } from "../../db/schema.ts";
+import { firstFailed, type LoopKey, loopName } from "../loops/finished-loop.ts";
+import { finishLoops, loops } from "../loops/loops.ts";
+import { endsSession, stepOf } from "../operations/pairing.ts";
+import { sessions } from "../sessions/sessions.ts";
+import type { View } from "../view.ts";
+import { adviceIn, type CauseColumns, causeColumnsOf, explained, noCause } from "./cause-columns.ts";
+import { isPrintedBy, type Printer, textOf } from "./output.ts";
+import { type OutputRange, OutputReader } from "./read-output.ts";
+
+/**
+ * Why operations, loops and sessions failed: columns of their tables. A failure is explained when it ends, and again when
+ * more of its output comes. Only failures are looked at: what succeeds costs no more than a question to an index.
+ */
+export const causes: View = {
+  name: "causes",
+  version: 1,
+  sessionTables: [],
+  after: [loops, sessions],
+  async apply(tx, batch, log) {
+    const output = new OutputReader(tx, log, batch);
+    const ended = failuresOf(batch);
+    const late = await sessionsWithFailures(tx, [...output.bySession.keys()]);
+    const [own, later] = await Promise.all([failedIn(tx, batch, ended), failedBefore(tx, output, late)]);
+    const failed = [...new Map([...own, ...later].map((row) => [row.id, row])).values()];
+    await explainOperations(tx, output, failed);
+    await explainLoops(tx, output, [...ended, ...failed]);
+    await explainSessions(tx, output, [
+      ...endedIn(batch),
+      ...[...ended, ...failed, ...late].map(({ session }) => session),
+    ]);
+  },
+};
+
+/** The loops of the steps that fail in the batch, and the loops that end in it: a step of theirs may have failed before. */
+function failuresOf(batch: readonly RecordedEvent[]): readonly LoopKey[] {
+  const keys = new Map<string, LoopKey>();
+  for (const recorded of batch) {
+    const step = stepOf(recorded);
+    if (step?.does !== "end" || step.pairing.injected) continue;
+    if (step.outcome === "failed" || step.pairing.kind === "loop") keys.set(loopName(step.pairing), step.pairing);
+  }
+  return [...keys.values()];
+}
+
+function endedIn(batch: readonly RecordedEvent[]): readonly string[] {
+  return batch.filter(({ event }) => endsSession(event)).map(({ event }) => event.session);
+}
+
+/** The condition is that of an index: where nothing has failed in a session, nothing is read. */
+const failedStep = sql.raw(isFailedStep);
+
+type OfSession = Pick<SessionRow, "session" | "source">;
+
+/** Those of the sessions in which something has failed. */
+async function sessionsWithFailures(tx: Tx, names: readonly string[]): Promise<readonly OfSession[]> {
+  if (names.length === 0) return [];
+  const { rows } = await sql<OfSession>`
+    select s.session, s.source from unnest(${[...names]}::text[]) as wanted (session) join sessions s using (session)
+    where exists (select from operations o where o.session = s.session and ${failedStep})
+      or (s.exit_code <> 0 and s.end_position is not null)`.execute(tx);
+  return rows;
+}
+
+async function failedIn(
+  tx: Tx,
+  batch: readonly RecordedEvent[],
+  keys: readonly LoopKey[],
+): Promise<readonly OperationRow[]> {
+  if (keys.length === 0) return [];
+  const { rows } = await sql<OperationRow>`
+    select o.* from unnest(${keys.map(({ session }) => session)}::text[], ${keys.map(({ runner }) => runner)}::int[],
+      ${keys.map(({ loop }) => loop)}::int[]) as wanted (session, runner, loop) join operations o using (session, runner, loop)
+    where o.outcome = 'failed' and not o.injected and o.kind <> 'loop'
+      and o.end_position between ${batch[0]?.offset ?? logStart} and ${batch.at(-1)?.offset ?? logStart}`.execute(tx);
+  return rows;
+}
+
+/** The failures from before the batch that printed some of its text. */
+async function failedBefore(
+  tx: Tx,
+  output: OutputReader,
+  sessions: readonly OfSession[],
+): Promise<readonly OperationRow[]> {
+  const found = sessions.map(async ({ session, source }) => {
+    const horizon = await output.horizon(source, session);
+    const { rows } = await sql<OperationRow>`
+      select * from operations where session = ${session} and ${failedStep}
+        and end_position >= ${horizon} and end_position < ${output.first}`.execute(tx);
+    const texts = output.bySession.get(session) ?? [];
+    return rows.filter((row) => texts.some((text) => isPrintedBy(text, row)));
+  });
+  return (await Promise.all(found)).flat();
+}
+
+async function explainOperations(tx: Tx, output: OutputReader, rows: readonly OperationRow[]): Promise<void> {
+  const ranges = await rangesOf(tx, rows);
+  const found = await inTurn(rows, async (row) => {
+    const exit = row.exit_code === null || row.exit_code === 0 ? "" : `exit status ${row.exit_code}`;
+    const range = ranges.get(row.id);
+    const cause = range === undefined ? noCause : await explainOutput(output, range, row, row.error || exit);
+    return { ...cause, id: row.id };
+  });
+  await writeCauses(tx, "operations", found);
+}
+
+async function explainOutput(
+  output: OutputReader,
+  range: OutputRange,
+  printer: Printer,
+  summary: string,
+): Promise<CauseColumns> {
+  const events = await output.read(range);
+  const text = textOf(events.filter((one) => isPrintedBy(one, printer)));
+  const columns = explained({ output: text, summary, step: printer.kind });
+  if (columns.advice !== "" || columns.reason === "") return columns;
+  const suggestions = events.find(({ offset }) => offset === range.end)?.event.error?.suggestions ?? [];
+  return { ...columns, advice: adviceIn(suggestions) };
+}
+
+/**
+ * Where the text of these operations may stand in the log. Text names its loop; outside of loops it is between the same
+ * step before and after. Only steps, apps and commands are explained again when text comes late.
+ */
+async function rangesOf(tx: Tx, rows: readonly OperationRow[]): Promise<ReadonlyMap<string, OutputRange>> {
+  if (rows.length === 0) return new Map();
+  const { rows: ranges } = await sql<OutputRange & { readonly id: string }>`
+    select o.id, o.session, o.source, o.start_position as start, o.end_position as end,
+      coalesce(before.position, ${logStart}) as after, case when o.kind in ('loop', 'job', 'pod') then o.end_position + 1
+        else coalesce(next.position, ${beyondAll}) end as until
+    from unnest(${rows.map(({ id }) => id)}::text[]) as wanted (id) join operations o using (id)
+    left join lateral (
+      select max(b.end_position) as position from operations b
+      where b.session = o.session and b.runner = o.runner and b.loop = 0 and b.kind = o.kind and b.subject = o.subject
+        and b.instance = o.instance and b.start_position < o.start_position) before on o.loop = 0
+    left join lateral (
+      select min(n.start_position) as position from operations n
+      where n.session = o.session and n.runner = o.runner and n.loop = 0 and n.kind = o.kind and n.subject = o.subject
+        and n.instance = o.instance and n.start_position > o.end_position) next on o.loop = 0`.execute(tx);
+  return new Map(ranges.map(({ id, ...range }) => [id, range]));
+}
+
+/** A loop's cause is that of the step that failed first in it. */
+async function explainLoops(tx: Tx, output: OutputReader, keys: readonly LoopKey[]): Promise<void> {
+  const ofLoops = keys.filter(({ loop }) => loop > 0);
+  if (ofLoops.length === 0) return;
+  const column = (name: keyof LoopKey) => ofLoops.map((key) => key[name]);
+  const { rows } = await sql<OperationRow>`
+    with wanted as (
+      select distinct session, runner, loop
+      from unnest(${column("session")}::text[], ${column("runner")}::int[], ${column("loop")}::int[])
+        as given (session, runner, loop)),
+    failed as (
+      select w.* from wanted w where exists (
+        select from operations o where o.session = w.session and o.runner = w.runner and o.loop = w.loop
+          and o.outcome = 'failed' and not o.injected))
+    select o.* from failed join operations o using (session, runner, loop)
+    where not o.injected order by o.start_position, o.id`.execute(tx);
+  const found = await inTurn([...Map.groupBy(rows, loopName).values()], async (own) => {
+    const loop = own.find(({ kind, outcome }) => kind === "loop" && outcome !== null);
+    if (loop === undefined || loop.outcome === "unknown" || loop.outcome === "canceled") return undefined;
+    const cause = firstFailed(own.filter(({ kind }) => kind !== "loop"));
+    if (cause !== undefined) return { ...causeColumnsOf(cause), id: loop.id };
+    if (loop.outcome !== "failed") return { ...noCause, id: loop.id };
+    const range = (await rangesOf(tx, [loop])).get(loop.id);
+    return { ...(range === undefined ? noCause : await explainOutput(output, range, loop, loop.error)), id: loop.id };
+  });
+  await writeCauses(
+    tx,
+    "operations",
+    found.filter((one) => one !== undefined),
+  );
+  await finishLoops(tx, ofLoops, []);
+}
+
+type SessionState = SessionRow & {
+  /** It had dev loops or commands, which say by themselves how they ended. */
+  readonly has_units: boolean;
+};
+
+/**
+ * A session that failed by its exit code has the cause of the loop or command that failed last in it, or of the step
+ * outside of loops that failed first. Where no step failed, what it printed at its end says why.
+ */
+async function explainSessions(tx: Tx, output: OutputReader, names: readonly string[]): Promise<void> {
+  const unique = [...new Set(names)];
+  if (unique.length === 0) return;
+  const { rows } = await sql<SessionState>`
+    select s.*, exists (
+        select from operations o where o.session = s.session and o.kind in ('loop', 'command') and not o.injected) as has_units
+    from sessions s where s.session = any(${unique}::text[]) and s.exit_code <> 0 and s.end_position is not null`.execute(
+    tx,
+  );
+  const found = await inTurn(rows, async (row) => ({
+    ...(await causeOfSession(tx, output, row)),
+    session: row.session,
+  }));
+  await writeCauses(tx, "sessions", found);
+}
+
+async function causeOfSession(tx: Tx, output: OutputReader, row: SessionState): Promise<CauseColumns> {
+  const { session, source, end_position, start_position, end_reason } = row;
+  const { rows } = await sql<OperationRow>`
+    (select * from operations where session = ${session} and kind in ('loop', 'command') and outcome = 'failed' and not injected
+      order by end_position desc limit 1)
+    union all
+    (select * from operations where session = ${session} and kind not in ('loop', 'command', 'job', 'pod') and loop = 0
+        and outcome = 'failed' and not injected
+      order by (reason = 'cancelled'), ended_at, ended_ns, end_position limit 1)`.execute(tx);
+  const [operation] = rows;
+  if (operation !== undefined) return causeColumnsOf(operation);
+  if (row.has_units || end_position === null) return noCause;
+  const whole: Printer = { kind: "session", subject: "", instance: "", runner: 0, loop: 0 };
+  const range = { session, source, after: logStart, start: start_position, end: end_position, until: beyondAll };
+  return explainOutput(output, range, whole, end_reason);
+}
+
+/** One after the other, so that no other work of this process waits for more than one of them. */
+async function inTurn<In, Out>(all: readonly In[], work: (one: In) => Promise<Out>): Promise<Out[]> {
+  const done: Out[] = [];
+  for (const one of all) {
+    done.push(await work(one));
+    await nextTurn();
+  }
+  return done;
+}
+
+type Explained = CauseColumns & { readonly id?: string; readonly session?: string };
+
+async function writeCauses(tx: Tx, table: "operations" | "sessions", rows: readonly Explained[]): Promise<void> {
+  if (rows.length === 0) return;
+  const name = table === "operations" ? "id" : "session";
+  const column = (of: keyof Explained) => rows.map((row) => row[of] ?? null);
+  await sql`
+    update ${sql.table(table)} t set cause = n.cause, reason = n.reason, cause_group = n.cause_group,
+      cause_file = n.cause_file, cause_line = n.cause_line, advice = n.advice
+    from unnest(${column(name)}::text[], ${column("cause")}::text[], ${column("reason")}::text[],
+      ${column("cause_group")}::text[], ${column("cause_file")}::text[], ${column("cause_line")}::int[],
+      ${column("advice")}::text[]) as n (name, cause, reason, cause_group, cause_file, cause_line, advice)
+    where t.${sql.ref(name)} = n.name
+      and (t.cause, t.reason, t.cause_group, t.cause_file, t.cause_line, t.advice)
+        is distinct from (n.cause, n.reason, n.cause_group, n.cause_file, n.cause_line, n.advice)`.execute(tx);
+}

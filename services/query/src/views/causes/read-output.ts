@@ -1,0 +1,110 @@
+import { isTextKind, textKinds } from "@tapedeck/shared/events/kinds";
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
+import { earlierOf, justBefore, logStart, type Offset } from "@tapedeck/shared/log/offset";
+import { sql } from "kysely";
+import { searchBranches } from "../../api/event-search.ts";
+import type { Tx } from "../../db/database.ts";
+import { blockOf } from "../events/blocks.ts";
+import type { EarlierEvents } from "../view.ts";
+
+/**
+ * So many events of text are looked at for each failure: the first ones, those before its end, and those after it.
+ * Skaffold reports output on another channel than the steps, so some of a step's comes when that is over.
+ */
+export const maxText = { first: 200, last: 1_000, late: 300 } as const;
+
+export type OutputRange = {
+  readonly session: string;
+  readonly source: string;
+  /** Text up to here belongs to something else. */
+  readonly after: Offset;
+  readonly start: Offset;
+  readonly end: Offset;
+  /** Text from here on belongs to something else. */
+  readonly until: Offset;
+};
+
+/**
+ * Text around an operation, from the log: what is looked at depends on positions alone, never on how events were cut into
+ * batches. The batch's own events are at hand and need not be read.
+ */
+export class OutputReader {
+  readonly #tx: Tx;
+  readonly #log: EarlierEvents;
+  readonly #first: Offset;
+  readonly #bySession: ReadonlyMap<string, readonly RecordedEvent[]>;
+  readonly #byOffset: ReadonlyMap<Offset, RecordedEvent>;
+
+  constructor(tx: Tx, log: EarlierEvents, batch: readonly RecordedEvent[]) {
+    this.#tx = tx;
+    this.#log = log;
+    this.#first = batch[0]?.offset ?? logStart;
+    this.#byOffset = new Map(batch.map((recorded) => [recorded.offset, recorded]));
+    this.#bySession = Map.groupBy(
+      batch.filter(({ event }) => isTextKind(event.kind)),
+      ({ event }) => event.session,
+    );
+  }
+
+  /** Where the batch begins. */
+  get first(): Offset {
+    return this.#first;
+  }
+
+  /** The text of the batch by session. */
+  get bySession(): ReadonlyMap<string, readonly RecordedEvent[]> {
+    return this.#bySession;
+  }
+
+  /** In the order of the log, with the event of the end. */
+  async read({ session, source, after, start, end, until }: OutputRange): Promise<readonly RecordedEvent[]> {
+    const find = (range: Range) => this.#find({ session, source }, range);
+    const last = justBefore(until);
+    const parts = await Promise.all([
+      find({ after: start, until: end, limit: maxText.first, newest: false }),
+      find({ after, until: end, limit: maxText.last, newest: true }),
+      find({ after: end, until: last, limit: maxText.late, newest: false }),
+    ]);
+    const offsets = [...new Set([...parts.flat(), end])].toSorted((a, b) => a - b);
+    const missing = offsets.filter((offset) => !this.#byOffset.has(offset));
+    const read: RecordedEvent[] = [];
+    if (missing.length > 0) {
+      for await (const recorded of this.#log.read(missing, new AbortController().signal)) read.push(recorded);
+    }
+    const known = new Map(read.map((recorded) => [recorded.offset, recorded]));
+    return offsets.flatMap((offset) => this.#byOffset.get(offset) ?? known.get(offset) ?? []);
+  }
+
+  /** Where failures must end at least so that text of this batch may belong to them. */
+  async horizon(source: string, session: string): Promise<Offset> {
+    const range = { after: logStart, until: this.#first, limit: maxText.late, newest: true };
+    const before = await this.#before({ session, source }, { ...range, until: justBefore(this.#first) });
+    return before.length < maxText.late ? logStart : (before[0] ?? logStart);
+  }
+
+  /** Positions before the batch are in the tables. Those of the batch may be written meanwhile. */
+  async #find(of: Of, range: Range): Promise<readonly Offset[]> {
+    const { after, until, limit, newest } = range;
+    const own = (this.#bySession.get(of.session) ?? []).map(({ offset }) => offset);
+    const inRange = own.filter((offset) => offset > after && offset <= until);
+    const before = await this.#before(of, { ...range, until: earlierOf(until, justBefore(this.#first)) });
+    const all = [...before, ...inRange];
+    return newest ? all.slice(-limit) : all.slice(0, limit);
+  }
+
+  async #before({ session, source }: Of, range: Range): Promise<readonly Offset[]> {
+    if (range.after >= range.until) return [];
+    const groups = sql`
+      select t.id, ${session}::text from event_groups t where t.source = ${source} and t.kind = any(${[...textKinds]}::text[])`;
+    const firstBlock = await blockOf(this.#tx, range.after);
+    return searchBranches(this.#tx, groups, { ...range, subjects: [], firstBlock, by: "session" });
+  }
+}
+
+type Of = Pick<OutputRange, "session" | "source">;
+type Range = {
+  readonly after: Offset;
+  readonly until: Offset;
+  readonly limit: number;
+  readonly newest: boolean;
+};
