@@ -85,7 +85,9 @@ describe.skipIf(browserProgram === undefined)("the page", () => {
     await using opened = await openPage(browser ?? expect.fail(), `http://${stack?.http}${await failedLoop()}`);
     const { page, errors } = opened;
     const failure = page.getByLabel("What failed first");
-    await failure.getByRole("heading", { name: /deploy: unable to recognize "STDIN": no matches for kind/ }).waitFor();
+    await failure
+      .getByRole("heading", { name: /deploy: error: unable to recognize "STDIN": no matches for kind/ })
+      .waitFor();
     await page.getByLabel("What differs from the last good loop").waitFor();
     const above = page.locator(".failure, .differences");
     const said = (await above.allTextContents()).join("\n");
@@ -93,6 +95,9 @@ describe.skipIf(browserProgram === undefined)("the page", () => {
     // The output below contains it.
     expect(said).not.toContain("kubectl apply: exit status 1");
     await page.locator(".log pre", { hasText: "kubectl apply: exit status 1" }).waitFor();
+    // The output stands between why it failed and what differs, with the line marked.
+    await page.locator(".failure + .log pre .error", { hasText: "Deploymint" }).waitFor();
+    await page.locator(".log + .differences").waitFor();
     expect(errors).toEqual([]);
   });
 

@@ -2,6 +2,7 @@ import type { Operation, TapedeckEvent } from "@tapedeck/client";
 import type { Loop, Step } from "@tapedeck/client/lanes/step";
 import { isKind } from "@tapedeck/shared/events/kinds";
 import { timeoutSignal } from "@tapedeck/shared/sync/timers";
+import type { Page } from "../../api/api.ts";
 import { plainLine } from "../../display/plain-line.ts";
 import { gatewayUrlText } from "../../gateway-url.ts";
 import { chosenTapedeck } from "../../targets/chosen-tapedeck.ts";
@@ -94,29 +95,37 @@ async function causeOfEnd(
       for (const verb of verbs) if (isKind(`${noun}.${verb}`)) filter.append("kind", `${noun}.${verb}`);
     const answer = await fetch(`${base}/api/v1/events?${filter}`, { headers, signal });
     if (!answer.ok) return "unknown";
-    const { items } = (await answer.json()) as { readonly items: readonly TapedeckEvent[] };
+    const { items, position } = (await answer.json()) as Pick<Page<TapedeckEvent>, "items" | "position">;
     const last = items.reduce<readonly Loop[]>((loops, event) => foldLoops(loops, event), []).at(-1);
     const cause = last && (await causeIn(session, last));
     if (cause === undefined) return "none";
     const { failed, ...shown } = cause;
-    return { ...shown, why: await whyAt({ base, headers }, session, failed, signal) };
+    return { ...shown, why: await whyAt({ base, headers, position }, session, failed, signal) };
   } catch {
     return "unknown";
   }
 }
 
-type Api = { readonly base: string; readonly headers: Readonly<Record<string, string>> };
+type Api = {
+  readonly base: string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** The answer has to reflect what is recorded up to here: output may be recorded after the failure. */
+  readonly position: string;
+};
 
 /** Why it failed, as all lists say it; empty where that is not known in time. */
-async function whyAt({ base, headers }: Api, session: string, failed: Step, signal: AbortSignal): Promise<string> {
-  const position = failed.endPosition;
-  if (position === undefined) return "";
+async function whyAt(
+  { base, headers, position }: Api,
+  session: string,
+  { kind: ofKind, endPosition: at }: Step,
+  signal: AbortSignal,
+): Promise<string> {
   try {
     const filter = new URLSearchParams({ session, outcome: "failed", limit: "100" });
     const up = { ...headers, "tapedeck-min-position": position };
     const answer = await fetch(`${base}/api/v1/operations?${filter}`, { headers: up, signal });
     const { items = [] } = (await answer.json()) as { readonly items?: readonly Operation[] };
-    const found = items.find(({ kind, endPosition }) => kind === failed.kind && endPosition === position);
+    const found = items.find(({ kind, endPosition }) => kind === ofKind && endPosition === at);
     return plainLine(found?.cause?.text ?? "");
   } catch {
     return "";
