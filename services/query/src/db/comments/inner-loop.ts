@@ -21,7 +21,8 @@ const shares = {
 };
 const cause = {
   ...causes,
-  failed_phase: "Kind of what failed first: init, build, test, deploy, check …; empty: none known. Also of a failed sync after which the loop succeeded.",
+  failed_phase:
+    "Kind of what failed first: init, build, test, deploy, check …; empty: none known. Also of a failed sync after which the loop succeeded.",
   failed_subject: "Subject of what failed first, such as the artifact; empty: the whole phase.",
   error_code: "Error code of what failed first; the loop's where that says more than UNKNOWN_ERROR.",
   error: "Error text of what failed first, masked; the loop's where it has none.",
