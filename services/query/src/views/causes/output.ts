@@ -34,6 +34,8 @@ export function isPrintedBy({ event }: RecordedEvent, { kind, subject, instance,
   const { operation } = event;
   if (operation !== undefined && loop > 0 && (operation.loop !== loop || operation.runner !== runner)) return false;
   if (task === "") return true;
+  // Skaffold prints what a test's container wrote after the task Verify has ended.
+  if (kind === "verify" && task.startsWith("DevLoop")) return event.detail.value.text.startsWith(`[${subject}] `);
   const isOfTask = ownValue(tasks, kind)?.test(task) ?? true;
   return isOfTask && (kind !== "build" || subject === "" || subtask === "" || subtask === subject);
 }
