@@ -1,6 +1,6 @@
 import type { Candidate } from "./candidate.ts";
 import { candidatesOf } from "./candidates.ts";
-import { isSuccess } from "./hollow.ts";
+import { isSuccess, tellsOfWork } from "./hollow.ts";
 import type { Line } from "./lines.ts";
 
 /** What a program prints about itself counts more near the end: earlier failures were recovered from. */
@@ -78,7 +78,10 @@ const maxAfter = { sure: 7, likely: 3, phrase: 1 };
 function showsFailure(lines: readonly Line[], candidates: readonly Candidate[]): boolean {
   const last = candidates.at(-1);
   if (last === undefined) return false;
-  if (lines.slice(last.index + 1).some(({ bare }) => isSuccess(bare))) return false;
+  const rest = lines.slice(last.index + 1);
+  const end = rest.findLast(({ bare }) => bare !== "");
+  if (rest.some(({ bare }) => isSuccess(bare))) return false;
+  if (last.kind !== "hollow" && end !== undefined && tellsOfWork(end)) return false;
   const best = candidates.reduce((max, { score }) => Math.max(max, score), 0);
   if (candidates.some(({ kind, score }) => kind === "hollow" || (kind !== "phrase" && score >= 80))) return true;
   const lastTelling = candidates.findLast(({ score }) => score > 0);

@@ -32,6 +32,7 @@ const frames: readonly Frame[] = [
   { pattern: /^[EF]\d{4} \d\d:\d\d:\d\d\.\d{1,9} +\d{1,8} [\w.-]{1,80}:\d{1,6}\] ?/, level: "error" },
   { pattern: /^W\d{4} \d\d:\d\d:\d\d\.\d{1,9} +\d{1,8} [\w.-]{1,80}:\d{1,6}\] ?/, level: "warning" },
   { pattern: /^I\d{4} \d\d:\d\d:\d\d\.\d{1,9} +\d{1,8} [\w.-]{1,80}:\d{1,6}\] ?/, level: "info" },
+  { pattern: /^\[FAILED\] ?/, level: "error" },
   { pattern: /^##\[error\]/, level: "error" },
   { pattern: /^::error[^:]{0,200}::/, level: "error" },
   { pattern: /^npm (?:error|ERR!) ?/, level: "error" },

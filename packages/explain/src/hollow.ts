@@ -29,6 +29,7 @@ const hollow: readonly RegExp[] = [
   /^-- Configuring incomplete|^subprocess-exited-with-error|^\[end of output\]|^note: This (?:error originates|is an issue)|metadata-generation-failed|^Encountered error while/,
   /^(?:fatal: \[\S+\]: )?FAILED! => \{"changed": \w+\}$|^PLAY RECAP|^fatal: Could not read from remote repository|^error: failed to push some refs|^fatal: The remote end hung up|^(?:error: could|Could) not apply [0-9a-f]{7}|^The build could not read|^(?:\[ERROR\] )?Some problems were encountered|Some Enforcer rules have failed|^recipe for target|^Stop\.$|^Cleaning up|^\w+ \S{1,80} was cancell?ed$/,
   /^Compiling .{0,60}\.\.\.$|^Some errors were emitted while|^(?:Command )?terminated$|^exit code: \d+|^stopping? (?:after|on)|^Failed at the \S+ \S+ script|^Test(?:s)? failed[.!]?$/i,
+  /\bfailed with \d+ errors?\b|^(?:Error: )?Tests? fail(?:ures?|ed)\.?$|\b[Ss]ome tests failed|^Execution halted|^=+> Compiling \S+ failed$|^g?make(?:\[\d+\])?: \*\*\* \[.{1,200}\] \S+ \d+$/,
   /^\[?(?:[✖✗×] )?(?:task|target|recipe|job|step|stage|run|build|deploy|check|lint|test)s?\b[^:]{0,40}:? ?failed\.?$|^(?:build|deploy|test|sync|task|step|status|result)(?: \S{1,60})?: (?:failed|FAILED)$/i,
   /^(?:\[Help \d\] )?https?:\/\/\S+$|^cause: exit (?:status|code) \d+|^rsync error: /,
 ];
@@ -66,6 +67,24 @@ export function isBenign(bare: string): boolean {
 const success =
   /^(?:\[?(?:BUILD SUCCESS|BUILD SUCCESSFUL|Build succeeded)|Deployments stabilized|Successfully (?:built|tagged|installed|deployed)|test result: ok|OK \(|PASS$|ok[ \t]{2,}|Done in |✓ built in|All checks passed|all tests passed|Finished .{0,40}successfully|done[.!]?$|Compiled successfully|Apply complete)|\b(?:compiled|completed|finished|deployed|succeeded) successfully\b|^\d+ passing|^=+ \d+ passed(?!.* (?:failed|error))[^=]{0,80} =+$|^(?:Tests?|Test Files|Test Suites)\b:? +(?!.*failed).*\d+ passed|\bunreachable=0 +failed=0\b|^built \S+$|\b\d+ passed\b.{0,40}\b0 failed|^(?!.*\b(?:fail\w*|giv\w+|gave|could|error|unable)\b).*\bafter (?:\d+ )?(?:retr(?:y|ies)|attempts?|tries)\b|^(?:all|build) (?:ok|good)\b|^finished[.!]?$/i;
 
+const noneFailed = /\b(?:0|no) (?:errors?|failures?|failed|failing|issues|problems)\b/i;
+const someFailed = /\b[1-9]\d* (?:\w+ )?(?:errors?|fail\w*|problems?|issues?)\b/i;
+
 export function isSuccess(bare: string): boolean {
-  return success.test(bare);
+  return success.test(bare) || (noneFailed.test(bare) && !someFailed.test(bare) && /\d|found/i.test(bare));
+}
+
+const wentOn =
+  /\b(?:healthy|ready|listening|connected|saved|created|configured|unchanged|switched to|recovered|up[ -]to[ -]date|installed|uploaded|published|pushed|deployed|started|running|serving|restored|synced|fetched|passed|completed?|succeeded|success(?:ful(?:ly)?)?|ok)\b/i;
+const doubtful =
+  /\b(?:not?|cannot|\w+n['’]t|un\w+|fail\w*|errors?|please|if|when|should|must|make sure|to be|before|was|were|waiting|0 of|closed|exit\w*|stopp\w+|halted|aborted)\b/i;
+
+/** A last line that tells of normal work: what failed before was dealt with. */
+export function tellsOfWork({ bare, level }: { readonly bare: string; readonly level: string | undefined }): boolean {
+  const said = bare.replace(/'[^']{0,200}'|"[^"]{0,200}"|`[^`]{0,200}`|\S+\/\S+/g, "x");
+  return (
+    !doubtful.test(said) &&
+    !/\?$|^(?:\(|to|for|is|did|you|see|use|run|try|also|identify|check|consider)\b|(?:\S+ ){12}/i.test(said) &&
+    (level === "info" || wentOn.test(said))
+  );
 }

@@ -9,7 +9,7 @@ const maxAbove = 30;
 
 /** The lines with a place that compilers, linters and runners put above or below a message. */
 const pointer =
-  /^(?:-->|❯|╭─*\[|┌─+|,-\[|on \S+ line \d+|# +at \S+ line \d+|The error appears to be in|# \.{0,2}\/?\S+:\d+|at \S+:\d+|\(at |\(?in test file|at: |Location: |location: |File: |file: )/;
+  /^(?:-->|❯|╭─*\[|┌─+|,-\[|on \S+ line \d+|# +at \S+ line \d+|The error appears to be in|# \.{0,2}\/?\S+:\d+|at \S+:\d+|\(at |\(?in test file|at: |[Ll]ocation *: |[Ff]ile *: |(?!package:)\S+ \d+:\d+ {2,}\S|\(file |\S+:\d+: [\w.!?]+\/\d+$)/;
 /** A line that is only a place, or begins with one and says no more than the class of the error. */
 const placeAlone =
   /^(?:\.{0,2}\/)?[^\s:("']{1,300}(?::\d+(?::\d+)?|\(\d+(?:,\d+)?\)):?(?: \w*(?:Error|Exception|Failure|error|panicked)?:?)?(?: (?:lint|assist)\/.{0,200}| \((?:[\w ]{1,40})\))?$/;
@@ -17,6 +17,8 @@ const placeAlone =
 export function locate(lines: readonly Line[], { index, kind }: Candidate): CodePlace | undefined {
   const own = ownLine(lines, index, kind);
   if (own?.line != null) return own;
+  const apart = rowsApart(lines, index);
+  if (apart !== undefined) return apart;
   if (kind === "hollow") return own;
   const isPython = lines.slice(Math.max(0, index - 6), index).some(({ bare }) => /^File "|^Traceback /.test(bare));
   const around = isPython
@@ -51,13 +53,22 @@ function lineApart(bare: string): CodePlace | undefined {
   return file === undefined ? undefined : { file, line: Number(line?.[1] ?? line?.[2]) };
 }
 
+/** A report with a row for each fact: `Location : a.sql`, `Line : 2`. */
+function rowsApart(lines: readonly Line[], index: number): CodePlace | undefined {
+  const near = lines.slice(Math.max(0, index - 24), index + 8).map(({ bare }) => bare);
+  const row = near.findIndex((bare) => /^(?:File|Location|Path|Source) *: /i.test(bare));
+  const line = row < 0 ? undefined : /^Line *: *(\d{1,7})$/i.exec(near[row + 1] ?? "")?.[1];
+  const file = line === undefined ? undefined : fileIn(near[row] ?? "");
+  return file === undefined ? undefined : { file, line: Number(line) };
+}
+
 /** Files that a message names without a line. */
 function conflictIn(bare: string): CodePlace | undefined {
   const file =
-    /(?:conflict in|CONFLICT \(\w+\/\w+\):|" from|' from|migration file|would reformat|Compilation error in file|\() ?["']?(?<file>[\w@./-]{3,300}\.\w{1,6})["')]*(?:$|\s)/i.exec(
+    /(?:conflict in|CONFLICT \(\w+\/\w+\):|" from|' from|migration file|would reformat|parsing|in file|[Ii]nvalid|from|KONFLIKT .{1,40} in|\() ?["']?(?<file>[\w@./-]{3,300}\.\w{1,6})["'):,]*(?:$|\s)/i.exec(
       bare,
     )?.groups?.file;
-  return file === undefined ? undefined : { file, line: null };
+  return file === undefined || fileIn(file) === undefined ? undefined : { file, line: null };
 }
 
 function below(lines: readonly Line[], index: number, kind: Candidate["kind"]): CodePlace | undefined {
@@ -119,10 +130,11 @@ function isOfBuilder({ bare }: Line): boolean {
 
 /** Headings such as `CMake Error at CMakeLists.txt:4`, `ERROR in ./src/index.js 1:0`, or the file above eslint's rows. */
 function headingPlace(line: Line, distance: number, start: Line): CodePlace | undefined {
-  const row = /^(?<line>\d+):\d+ +(?:error|warning|✖|×)/.exec(start.bare)?.groups?.line;
-  if (row !== undefined) {
-    const file = /^[\w@~+./\\:-]{2,300}\.\w{1,10}$/.exec(line.bare)?.[0];
-    return file === undefined ? undefined : { file, line: Number(row) };
+  const row = /^(?<line>\d+)(?::\d+)? {1,}(?:error|warning|✖|×)|^(?<cell>\d+) {2,}\S/.exec(start.bare)?.groups;
+  const number = row?.line ?? row?.cell;
+  if (number !== undefined) {
+    const file = /^(?:Line +|File:? +)?(?<file>[\w@~+./\\:-]{2,300}\.\w{1,10})$/.exec(line.bare)?.groups?.file;
+    return file === undefined ? undefined : { file, line: Number(number) };
   }
   // Prettier lists the files above its verdict.
   if (line.level === "warning" && start.bare.startsWith("Code style issues")) {
@@ -132,7 +144,7 @@ function headingPlace(line: Line, distance: number, start: Line): CodePlace | un
   // BuildKit shows the instruction that failed. It is the cause where the builder itself refuses it.
   if (dockerfileLine.test(line.bare)) return isOfBuilder(start) ? placesIn(line.bare)[0] : undefined;
   const isHeading =
-    /^(?:In \S+\.\w*sh line \d+:|Build file '|[Ll]ocation: |CMake Error at |ERROR in |thread '.{1,200} panicked at|\S+:\d+: Failure|\S+:\d+: in \S|.{0,60}Error in |\S+ \[\S+:\d+\]:$)/.test(
+    /^(?:In \S+\.\w*sh line \d+:|Build file '|[Ll]ocation: |CMake Error at |ERROR in |thread '.{1,200} panicked at|\S+:\d+: Failure|\S+:\d+: in \S|.{0,60}Error in |\S+ \[\S+:\d+\]:$|── \w+ \(|in "[^"]{1,200}", line|\w*ParserError: )/.test(
       line.bare,
     ) ||
     (placeAlone.test(line.bare) && distance < 4);

@@ -19,7 +19,7 @@ const numbered: readonly RegExp[] = [
   /:(\d{1,7})(?::\d+)?(?![\w.]*\w)/y,
   /\((\d{1,7})(?:[,:]\s?\d+)*\)/y,
   /:\[(\d{1,7}),\d+\]/y,
-  /["'`’”]?(?:,|:| on| at|, in \S{1,80})? line:? (\d{1,7})/y,
+  /["'`’”]?(?:,|:| on| at|, in \S{1,80})?,? line:? (\d{1,7})/y,
   /:line (\d{1,7})/y,
   /: (\d{1,7}): /y,
   /["'`]? \((?:line )?(\d{1,7})(?:[:,]\s?(?:column )?\d+)?\)/y,
@@ -28,14 +28,20 @@ const numbered: readonly RegExp[] = [
   /@(\d{1,7}):\d+/y,
 ];
 
+/** Line and column: what stands before them is a file, whatever its name. */
+const exact = /:\d{1,7}:\d{1,7}(?![\w.])/y;
+
 /** All files with a line that a text names, in their order. Linear: each token is read once. */
 export function placesIn(text: string): readonly CodePlace[] {
   const found: CodePlace[] = [];
   for (const { 0: word, index } of text.matchAll(token)) {
     const start = /^\[+(?![\w.]+\])/.exec(word)?.[0].length ?? 0;
-    const file = fileOf(word.slice(start), text.slice(Math.max(0, index - 8), index + start));
+    const end = index + word.length;
+    exact.lastIndex = end;
+    const isExact = exact.test(text) && /^[^\d:][^:]*\.[A-Za-z]\w{0,11}$/.test(word);
+    const file = fileOf(word.slice(start), text.slice(Math.max(0, index - 8), index + start), isExact);
     if (file === undefined) continue;
-    const line = lineAfter(text, index + word.length);
+    const line = lineAfter(text, end);
     if (line !== undefined) found.push({ file, line });
   }
   return found;
@@ -62,14 +68,15 @@ function lineAfter(text: string, end: number): number | undefined {
 /** The file that begins a text and that it is about: `app/errors.py: error: …`. */
 export function subjectOf(text: string): CodePlace | undefined {
   const word =
-    /^(?:\w{1,20} in |file: (?:file:\/\/)?|error: |\[error\] )?(?<word>[\w@~+./\\-]{2,400})(?:: | -|:\(|$)/.exec(text)
-      ?.groups?.word;
+    /^(?:\w{1,20} in |in |file: (?:file:\/\/)?|error: |\[error\] )?(?<word>[\w@~+./\\-]{2,400})(?: ?: | -|:\(|$)/.exec(
+      text,
+    )?.groups?.word;
   const file = word === undefined ? undefined : fileOf(word, "");
   return file === undefined ? undefined : { file, line: null };
 }
 
 /** A file as it is named; undefined for hosts, packages and numbers. */
-function fileOf(word: string, before: string): string | undefined {
+function fileOf(word: string, before: string, isExact = false): string | undefined {
   if (/https?:$|[@=:]\/\/$/.test(before) || (before.endsWith(":") && /https?:$/.test(before))) return undefined;
   const isUrl = before.endsWith(":") && word.startsWith("//");
   if (isUrl && !/file:$|webpack:$/.test(before)) return undefined;
@@ -78,6 +85,7 @@ function fileOf(word: string, before: string): string | undefined {
   const name = path.slice(Math.max(path.lastIndexOf("/"), path.lastIndexOf("\\")) + 1);
   const extension = /\.([A-Za-z]\w{0,11})$/.exec(name)?.[1]?.toLowerCase();
   const isFile =
+    isExact ||
     names.test(name) ||
     (extension !== undefined && extensions.has(extension) && !/^\d/.test(name.split(".").at(-2) ?? "x"));
   if (

@@ -83,6 +83,22 @@ const rules: readonly ShapeRule[] = [
       String.raw`^(?:\[error\] |e: (?:file:\/\/)?)?${place}${at}:? *-? ?(?:[A-Za-z]{1,20} ){0,2}(?:(?:error|fatal)\b|(?:Error|ERROR|Fehler|[Ee]rreur|errore) ?:)`,
     ),
   },
+  // The level stands before the place.
+  {
+    kind: "diagnostic",
+    score: 80,
+    pattern: new RegExp(
+      String.raw`^\W{0,2}(?:error|fatal|Error|ERROR)\b[^\w/.~]{1,6}(?:in |at |file )?${place}${at}\W{1,4}\S`,
+    ),
+  },
+  // A table of rows below the name of a file.
+  { kind: "diagnostic", score: 90, pattern: /^\d+ {2,}\S.{8}/, above: /^-{3,} -{3,}/ },
+  {
+    kind: "diagnostic",
+    score: 90,
+    pattern: /^(?:Error|error|Fatal): \S/,
+    above: /^\d* *\| *[\^1~]+$/,
+  },
   { kind: "diagnostic", score: 95, pattern: new RegExp(String.raw`^e: (?:file:\/\/)?${place}${at}`) },
   { kind: "diagnostic", score: 94, pattern: new RegExp(String.raw`^${place}:\[\d+,\d+\] \S`) },
   {
@@ -148,10 +164,15 @@ const rules: readonly ShapeRule[] = [
     reason: "lint",
     pattern: new RegExp(String.raw`^${place}:\d+(?::\d+)?:? .{1,300}\((?:[a-z][\w-]{2,40}(?:\/[\w-]+)?)\)$`),
   },
-  { kind: "diagnostic", score: 82, pattern: new RegExp(String.raw`^(?:[a-z]{1,20}: )?${place}\.\w{1,8}:\d+:\d+: \S`) },
+  { kind: "diagnostic", score: 82, pattern: new RegExp(String.raw`^(?:[a-z]{1,20}: )?${place}\.\w{1,8}:\d+:\d+: ?\S`) },
   { kind: "error", score: 66, pattern: new RegExp(String.raw`^${place}\.\w{1,8}: (?:line )?\d+: (?!\d+ )\S`) },
   { kind: "error", score: 66, pattern: new RegExp(String.raw`^\w{1,20}: ${place}\.\w{1,8}:\d+: \S`) },
-  { kind: "error", score: 72, reason: "other", pattern: /^CONFLICT \(/ },
+  {
+    kind: "error",
+    score: 72,
+    reason: "other",
+    pattern: /^(?:CONFLICT|KONFLIKT|CONFLIT|CONFLICTO|コンフリクト|競合) ?\(/,
+  },
   // Programs that die.
   { kind: "exception", score: 81, pattern: /^\S+\.\w{1,4}:\d+:in [`'].{1,200}: .{1,300}\([A-Z][\w:]*\)$/ },
   {

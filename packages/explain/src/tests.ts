@@ -2,7 +2,7 @@ import type { Line } from "./lines.ts";
 
 /** What runners of tests print when one failed. */
 const verdict =
-  /^(?:FAIL\b(?!ED)|FAILED(?:$| +\S*[/.:])|--- FAIL:|not ok \d+|FAILURES!|Failures?:|failures:|Failed examples:|=+ (?:FAILURES|ERRORS) =+|test result: FAILED|FAILED TESTS|The following tests FAILED|\[ {2}FAILED {2}\]|FAILED \((?:errors|failures)=|Failed!|✗|✖ failing tests|● .{1,200} › )|^(?:Tests?|Test Suites|Test Files|Tests run|Suites)\b:? .{0,80}(?:[1-9]\d* failed|Failures: [1-9]|Errors: [1-9]|Failed: +[1-9])|^(?:[✖✗] )?[1-9]\d* (?:failing|failed|failures?)\b|\b[1-9]\d* (?:failed|failing|failures?)\b(?:,| in |$).{0,80}$|\*{3}(?:Failed|Exception|Timeout)\b|<<< (?:FAILURE|ERROR)!|\bFAILED$|^There (?:was|were) \d+ (?:failure|error)|^# fail [1-9]|^\d+ tests?, .{0,60}[1-9]\d* failures?/;
+  /^(?:FAIL\b(?!ED)|FAILED(?:$| +\S*[/.:])|--- FAIL:|not ok \d+|FAILURES!|Failures?:|failures:|Failed examples:|=+ (?:FAILURES|ERRORS) =+|test result: FAILED|FAILED TESTS|The following tests FAILED|\[ {2}FAILED {2}\]|FAILED \((?:errors|failures)=|Failed!|✗|✖ failing tests|● .{1,200} › )|^(?:Tests?|Test Suites|Test Files|Tests run|Suites)\b:? .{0,80}(?:[1-9]\d* failed|Failures: [1-9]|Errors: [1-9]|Failed: +[1-9])|^(?:[✖✗] )?[1-9]\d* (?:failing|failed|failures?)\b|\b[1-9]\d* (?:failed|failing|failures?)\b(?:,| in |$).{0,80}$|\*{3}(?:Failed|Exception|Timeout)\b|<<< (?:FAILURE|ERROR)!|\bFAILED$|^There (?:was|were) \d+ (?:failure|error)|^# fail [1-9]|^\d+ tests?, .{0,60}[1-9]\d* failures?|\b[Ss]ome tests failed|^═+ Failed tests|^── (?:Failure|Error) \(/;
 const notTests = /\b(?:compil|link|build|deployment|resource|problem|vulnerab|packages?)\w*\b/i;
 
 export function isFailedTestVerdict(bare: string): boolean {
@@ -38,6 +38,7 @@ const rules: readonly TestRule[] = [
     pattern:
       /^(?:Failure\/Error: |expected(?: \S+)?: \S|Expected:? \S|error: (?:expect|Expected|assert)|expect\(.{1,200}\)\.|Failure: )/,
   },
+  { score: 97, pattern: /^\S/, near: { pattern: /^── (?:Failure|Error) \(/, above: 1 } },
   { score: 97, pattern: /^● .{1,300} › / },
   { score: 96, pattern: /^thread '[^']{1,200}'(?: \(\d+\))? panicked at/ },
   {
