@@ -34,9 +34,10 @@ function candidateAt(lines: readonly Line[], index: number, isTestRun: boolean):
   return messageCandidate(line, candidate);
 }
 
-/** Ansible goes on after failures of tasks that may fail. */
+/** Ansible goes on after failures of tasks that may fail. Messages of commits tell of the past. */
 function isIgnored(lines: readonly Line[], index: number): boolean {
-  return lines[index + 1]?.text === "...ignoring";
+  if (lines[index + 1]?.text === "...ignoring") return true;
+  return lines.slice(Math.max(0, index - 8), index).some(({ bare }) => /^commit [0-9a-f]{7,40}\b/.test(bare));
 }
 
 /** The first line of an exception, whose frames follow (or came before, in Python). */

@@ -22,6 +22,7 @@ const frames: readonly Frame[] = [
   { pattern: /^(?=[^|\s]{0,60}[a-z])[\w.-]{1,60} *\| (?! *\d* *\|)/ },
   { pattern: /^(?:==> | {4})(?!at:|in:)[a-z][\w-]{0,40}: (?=\S)/ },
   { pattern: /^remote: +/ },
+  { pattern: /^@?[\w./-]{1,60}:(?:build|test|lint|dev|check|typecheck|start|compile|deploy): ?(?=\S|$)/ },
   // Levels of loggers.
   { pattern: /^\[(?:ERROR|FATAL|SEVERE|error|fatal|emerg|crit|alert)\] ?/, level: "error" },
   { pattern: /^\[(?:WARN|WARNING|warn|warning|notice|NOTICE)\] ?/, level: "warning" },

@@ -68,16 +68,23 @@ const success =
   /^(?:\[?(?:BUILD SUCCESS|BUILD SUCCESSFUL|Build succeeded)|Deployments stabilized|Successfully (?:built|tagged|installed|deployed)|test result: ok|OK \(|PASS$|ok[ \t]{2,}|Done in |✓ built in|All checks passed|all tests passed|Finished .{0,40}successfully|done[.!]?$|Compiled successfully|Apply complete)|\b(?:compiled|completed|finished|deployed|succeeded) successfully\b|^\d+ passing|^=+ \d+ passed(?!.* (?:failed|error))[^=]{0,80} =+$|^(?:Tests?|Test Files|Test Suites)\b:? +(?!.*failed).*\d+ passed|\bunreachable=0 +failed=0\b|^built \S+$|\b\d+ passed\b.{0,40}\b0 failed|^(?!.*\b(?:fail\w*|giv\w+|gave|could|error|unable)\b).*\bafter (?:\d+ )?(?:retr(?:y|ies)|attempts?|tries)\b|^(?:all|build) (?:ok|good)\b|^finished[.!]?$/i;
 
 const noneFailed = /\b(?:0|no) (?:errors?|failures?|failed|failing|issues|problems)\b/i;
-const someFailed = /\b[1-9]\d* (?:\w+ )?(?:errors?|fail\w*|problems?|issues?)\b/i;
+const someFailed = /\b[1-9]\d* (?:\w+ )?(?:errors?|fail\w*)\b/i;
 
 export function isSuccess(bare: string): boolean {
-  return success.test(bare) || (noneFailed.test(bare) && !someFailed.test(bare) && /\d|found/i.test(bare));
+  return (
+    success.test(bare) ||
+    /^(?:\+ )?(?:exit|true|:)(?: 0)?$|\bexit(?:ed|s)?(?: with)?(?: code| status)?:? 0\b/i.test(bare) ||
+    (noneFailed.test(bare) && !someFailed.test(bare) && /\d|found/i.test(bare))
+  );
 }
 
 const wentOn =
-  /\b(?:healthy|ready|listening|connected|saved|created|configured|unchanged|switched to|recovered|up[ -]to[ -]date|installed|uploaded|published|pushed|deployed|started|running|serving|restored|synced|fetched|passed|completed?|succeeded|success(?:ful(?:ly)?)?|ok)\b/i;
+  /\b(?:healthy|ready|listening|connected|saved|created|configured|unchanged|switched to|recovered|up[ -]to[ -]date|installed|uploaded|published|pushed|deployed|started|running|serving|restored|synced|fetched|passed|done|finished|reached|completed?|succeeded|success(?:ful(?:ly)?)?|ok)\b/i;
 const doubtful =
   /\b(?:not?|cannot|\w+n['’]t|un\w+|fail\w*|errors?|please|if|when|should|must|make sure|to be|before|was|were|waiting|0 of|closed|exit\w*|stopp\w+|halted|aborted)\b/i;
+
+/** What a database answers to a statement that it carried out. */
+const statement = /^(?:CREATE|ALTER|INSERT|COMMIT|UPDATE|DELETE|SELECT|DROP|COPY|GRANT)(?: [A-Z\d]+)*$/;
 
 /** A last line that tells of normal work: what failed before was dealt with. */
 export function tellsOfWork({ bare, level }: { readonly bare: string; readonly level: string | undefined }): boolean {
@@ -85,6 +92,6 @@ export function tellsOfWork({ bare, level }: { readonly bare: string; readonly l
   return (
     !doubtful.test(said) &&
     !/\?$|^(?:\(|to|for|is|did|you|see|use|run|try|also|identify|check|consider)\b|(?:\S+ ){12}/i.test(said) &&
-    (level === "info" || wentOn.test(said))
+    (level === "info" || wentOn.test(said) || statement.test(bare))
   );
 }

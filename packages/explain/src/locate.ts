@@ -143,8 +143,14 @@ function headingPlace(line: Line, distance: number, start: Line): CodePlace | un
   }
   // BuildKit shows the instruction that failed. It is the cause where the builder itself refuses it.
   if (dockerfileLine.test(line.bare)) return isOfBuilder(start) ? placesIn(line.bare)[0] : undefined;
+  if (distance === 0 && line.bare.endsWith(":")) {
+    const place = placesIn(line.bare).find((one) => !isForeign(one)) ?? lineApart(line.bare);
+    if (place !== undefined) return place;
+  }
+  const titled = /^-- .{2,60} -{3,} (?<file>\S+)$/.exec(line.bare)?.groups?.file;
+  if (titled !== undefined) return { file: titled, line: null };
   const isHeading =
-    /^(?:In \S+\.\w*sh line \d+:|Build file '|[Ll]ocation: |CMake Error at |ERROR in |thread '.{1,200} panicked at|\S+:\d+: Failure|\S+:\d+: in \S|.{0,60}Error in |\S+ \[\S+:\d+\]:$|── \w+ \(|in "[^"]{1,200}", line|\w*ParserError: )/.test(
+    /^(?:In \S+\.\w*sh line \d+:|In \S+:\d+:\d+$|Build file '|[Ll]ocation: |CMake Error at |ERROR in |thread '.{1,200} panicked at|\S+:\d+: Failure|\S+:\d+: in \S|.{0,60}Error in |\S+ \[\S+:\d+\]:$|── \w+ \(|in "[^"]{1,200}", line|\w*ParserError: )/.test(
       line.bare,
     ) ||
     (placeAlone.test(line.bare) && distance < 4);

@@ -6,7 +6,7 @@ const extensions = new Set(
   d dart dockerfile edn ejs el elm env erb erl ex exs f90 feature fish fs fsproj fsx gemspec go gql gradle graphql groovy gyp h haml handlebars hbs
   hcl hh hpp hrl hs html hxx idl ini ipynb java jinja jinja2 jl js json json5 jsonc jsonl jsx kt kts lean less lhs lock lua m md mdx mjs mk ml mli
   mm mod mts nim nix nu pas php phtml pl pm po properties proto ps1 psm1 pug purs py pyi pyx r rake rb re resx rkt rs rst s sass sbt scala scm
-  scss service sh sln sol sql star svelte svg swift tcl tex tf tfvars thrift toml ts tsx txt unit v vb vbproj vhd vue wat work xml xsd yaml yml zig zsh
+  scss service sh sln sol sql star svelte svg swift tcl tex tf tfvars thrift toml ts tsx txt unit v vala vb vbproj vhd vue wat work xml xsd yaml yml zig zsh
   j2 tpl tmpl rules mount socket timer rego cue dhall jsonnet libsonnet bxl hurl prisma puml`.split(/\s+/),
 );
 const names =
@@ -17,6 +17,7 @@ const token = /[\p{L}\p{N}_@~+.$/\\[\]-]{2,400}/gu;
 /** What follows the name of a file where a line is given. */
 const numbered: readonly RegExp[] = [
   /:(\d{1,7})(?::\d+)?(?![\w.]*\w)/y,
+  /:(\d{1,7})\.\d+(?:-[\d.]+)?(?=:)/y,
   /\((\d{1,7})(?:[,:]\s?\d+)*\)/y,
   /:\[(\d{1,7}),\d+\]/y,
   /["'`’”]?(?:,|:| on| at|, in \S{1,80})?,? line:? (\d{1,7})/y,
@@ -87,7 +88,7 @@ function fileOf(word: string, before: string, isExact = false): string | undefin
   const isFile =
     isExact ||
     names.test(name) ||
-    (extension !== undefined && extensions.has(extension) && !/^\d/.test(name.split(".").at(-2) ?? "x"));
+    (extension !== undefined && extensions.has(extension) && !/^\d+$/.test(name.split(".").at(-2) ?? "x"));
   if (
     !isFile &&
     !(

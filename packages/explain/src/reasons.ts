@@ -42,17 +42,17 @@ const meanings: readonly Meaning[] = [
   {
     reason: "authentication",
     pattern:
-      /authentication (?:failed|required|error)|unauthori[sz]ed|\b401\b|could not read (?:Username|Password)|enter (?:Username|Password)|(?:invalid|bad|wrong|no|incorrect|expired|missing) (?:\w+ )?(?:credentials?|token|password|api key)|Permission denied \((?:publickey|password)|(?:must|need to) be logged in|log ?in (?:is )?required|not logged in|Please (?:log ?in|authenticate)|server has asked for the client to provide credentials|\bENEEDAUTH\b|Access denied for user|password authentication|Host key verification|signature (?:made by unknown|invalid|verification)|no basic auth credentials|ExpiredToken|AccessTokenExpired|NOAUTH|SASL/i,
+      /authentication (?:failed|required|error)|unauthori[sz]ed|\b401\b|could not read (?:Username|Password)|enter (?:Username|Password)|(?:invalid|bad|wrong|no|incorrect|expired|missing) (?:\w+ )?(?:credentials?|token|password|api key)|Permission denied \((?:publickey|password)|(?:must|need to) be logged in|log ?in (?:is )?required|not logged in|Please (?:log ?in|authenticate)|\brun ['"`]?\w+ (?:auth )?login|server has asked for the client to provide credentials|\bENEEDAUTH\b|Access denied for user|password authentication|Host key verification|signature (?:made by unknown|invalid|verification)|no basic auth credentials|ExpiredToken|AccessTokenExpired|NOAUTH|SASL/i,
   },
   {
     reason: "permission",
     pattern:
-      /\bforbidden\b|permission denied|\bEACCES\b|\bEPERM\b|access (?:is |was |to .{1,80} )?denied|AccessDenied|denied: |not permitted|\b403\b|read-only file ?system|\bEROFS\b|not authorized|(?:insufficient|missing|lacks?) (?:\w+ )?(?:permission|privilege|scope|access)|must be (?:owner|superuser|root)|are you root|externally-managed-environment|cannot open: file exists|requires? root|Keine Berechtigung|Zugriff verweigert|Permission non accordée|Permiso denegado|許可がありません|権限がありません|Permesso negato|PERMISSION_DENIED|not allowed to|is not (?:in the sudoers|writable)|only .{1,40} (?:can|may) /i,
+      /\bforbidden\b|permission denied|\bEACCES\b|\bEPERM\b|access (?:is |was |to .{1,80} )?denied|AccessDenied|denied: |not permitted|\b403\b|read-only file ?system|\bEROFS\b|not authorized|(?:insufficient|missing|lacks?) (?:\w+ )?(?:permission|privilege|scope|access)|must be (?:owner|superuser|root)|are you root|externally-managed-environment|cannot open: file exists|requires? root|Keine Berechtigung|Zugriff verweigert|Permission non accordée|Permiso denegado|許可がありません|権限がありません|Permesso negato|PERMISSION_DENIED|not allowed to|not accessible|not have (?:access|permission|the required|sufficient)|is not (?:in the sudoers|writable)|only .{1,40} (?:can|may) /i,
   },
   {
     reason: "dependency conflict",
     pattern:
-      /\bERESOLVE\b|\bEBADENGINE\b|ResolutionImpossible|peer ?(?:dependenc|optional)|conflict(?:ing|s)? (?:with )?(?:\w+ )?(?:requirement|version|package|dependenc)|(?:version|dependency) (?:solving|resolution|resolving|problems?|conflicts?|convergence|tree)|resolving dependenc|(?:not|in)compatible (?:peer|with (?:your|the|this|.{0,40}version)|version)|(?:engine|version) .{1,40}(?:is|are) (?:incompatible|not compatible)|Unsupported (?:engine|class)|(?:package|version) downgrade|more recent version|are in sync|lock ?file\b.{0,120}(?:out of (?:date|sync)|outdated|needs? to be updated|not up to date|does not (?:satisfy|match)|would have been|is not compatible)|frozen[- ]lockfile|from lock file|(?:update|updates to) (?:the lock file|go\.mod)|--locked was passed|failed to select a version|have conflicting|unmet (?:peer )?dependenc|held broken packages|checksum mismatch|Duplicate class|depends on .{1,120}|requires .{1,120} but .{1,120}|\brequires? (?:at least )?(?:version |\w[\w. -]{0,30} )?(?:version |[<>=~^]{1,2} ?v?)\d|installable set|cannot be installed together/i,
+      /\bERESOLVE\b|\bEBADENGINE\b|ResolutionImpossible|peer ?(?:dependenc|optional)|conflict(?:ing|s)? (?:with )?(?:\w+ )?(?:requirement|version|package|dependenc)|(?:version|dependency) (?:solving|resolution|resolving|problems?|conflicts?|convergence|tree)|resolving dependenc|(?:not|in)compatible (?:peer|with (?:your|the|this|.{0,40}version)|version)|(?:engine|version) .{1,40}(?:is|are) (?:incompatible|not compatible)|Unsupported (?:engine|class)|(?:package|version) downgrade|more recent version|are in sync|lock ?file\b.{0,120}(?:out of (?:date|sync)|outdated|needs? to be updated|not up to date|does not (?:satisfy|match|contain a compatible)|would have been|is not compatible)|frozen[- ]lockfile|from lock file|(?:update|updates to) (?:the lock file|go\.mod)|--locked was passed|failed to select a version|have conflicting|unmet (?:peer )?dependenc|held broken packages|does not satisfy that requirement|checksum mismatch|Duplicate class|depends on .{1,120}|requires .{1,120} but .{1,120}|\brequires? (?:at least )?(?:version |\w[\w. -]{0,30} )?(?:version |[<>=~^]{1,2} ?v?)\d|installable set|cannot be installed together/i,
   },
   {
     reason: "dependency not found",
@@ -97,7 +97,7 @@ const meanings: readonly Meaning[] = [
   {
     reason: "lint",
     pattern:
-      /^would reformat|not formatted|Code style issues|code style|formatter would|no-unused|prettier\/|files? would be reformatted|should (?:be|not be|use|have) .{0,60}(?:case|such as|instead|sorted|newline|indented)|line too long|trailing (?:whitespace|spaces)|is (?:defined|assigned|imported) but (?:never|un)used|(?:lint|style|formatting) (?:error|issue|violation|check)/i,
+      /^would reformat|not formatted|Code style issues|code style|formatter would|no-unused|prettier\/|files? would be reformatted|should (?:be|not|use|have|start|end|match) .{0,60}(?:case|letter|such as|instead|sorted|newline|indented)|line too long|trailing (?:whitespace|spaces)|is (?:defined|assigned|imported) but (?:never|un)used|(?:lint|style|formatting) (?:error|issue|violation|check)/i,
   },
   {
     reason: "configuration",
@@ -107,7 +107,7 @@ const meanings: readonly Meaning[] = [
   {
     reason: "not found",
     pattern:
-      /no such (?:file|table|container|pod|network|volume|service|object|key|bucket|remote|ref|device|index|column)|not found\b|does not exist|doesn't exist|\bENOENT\b|\b404\b|cannot find|can't (?:find|locate)|could not find|couldn't find|could not be found|cannot stat|can't open|cannot open|not exist\b|could not resolve "|can't resolve|failed to compute cache key|unable to find|pathspec|No such|couldn't open|could not open|missing file|Datei oder Verzeichnis nicht gefunden|Aucun fichier ou dossier|No existe el (?:fichero|archivo)|そのようなファイル|File o directory non esistente|Befehl nicht gefunden|commande introuvable|no existe\b|(?:was|were|is|are) missing|unable to (?:open|read)|does not contain|nothing (?:found|matche[sd])/i,
+      /no such (?:file|table|container|pod|network|volume|service|object|key|bucket|remote|ref|device|index|column)|not found\b|does not exist|doesn't exist|\bENOENT\b|\b404\b|cannot find|can't (?:find|locate)|could not find|couldn't find|could not be found|cannot stat|can't open|cannot open|not exist\b|could not resolve "|can't resolve|failed to compute cache key|unable to find|pathspec|No such|couldn't open|could not open|missing file|Datei oder Verzeichnis nicht gefunden|Aucun fichier ou dossier|No existe el (?:fichero|archivo)|そのようなファイル|File o directory non esistente|Befehl nicht gefunden|commande introuvable|no existe\b|(?:was|were|is|are) missing|unable to (?:open|read)|nothing (?:found|matche[sd])/i,
   },
   {
     reason: "test failed",
@@ -131,7 +131,7 @@ const ofCode = new Set([
   "out of memory",
 ]);
 /** What these mean in a file of settings is that a setting is wrong. */
-const vagueInConfiguration = new Set(["compile error", "type error", "test failed", "crash"]);
+const vagueInConfiguration = new Set(["command not found", "compile error", "type error", "test failed", "crash"]);
 /** Classes that an exception can have that a program throws on its own. */
 const ofExceptions = new Set(["crash", "compile error", "type error", "lint", "test failed"]);
 

@@ -16,7 +16,7 @@ type ShapeRule = Shape & {
 };
 
 const place = String.raw`(?:[A-Za-z]:)?[^\s:()"'|<>]{1,300}`;
-const at = String.raw`(?::\d+(?::\d+)?(?:[-–]\d+(?::\d+)?)?|\(\d+(?:,\d+)*\)|:\[\d+,\d+\])`;
+const at = String.raw`(?::\d+\.\d+(?:-[\d.]+)?|:\d+(?::\d+)?(?:[-–]\d+(?::\d+)?)?|\(\d+(?:,\d+)*\)|:\[\d+,\d+\])`;
 
 /** What compilers, linters and others print about one place: the first that matches counts. */
 const rules: readonly ShapeRule[] = [
@@ -26,6 +26,15 @@ const rules: readonly ShapeRule[] = [
     score: 0,
     pattern: new RegExp(
       String.raw`^${place}${at}:? *-? ?(?:warning|warn|note|info|notice|hint|remark|NOTICE|WARNING|INFO|Warnung|Anmerkung|avertissement|attention|advertencia|nota|aviso)\b`,
+    ),
+  },
+  { kind: "error", score: 0, pattern: /^\d+:\d+ +(?:warning|warn|info)\b/ },
+  // Lines of code or prose that a search found.
+  {
+    kind: "error",
+    score: 0,
+    pattern: new RegExp(
+      String.raw`^${place}:\d+: ?(?:.*[=(].*[;{}](?: *\/[/*].*)?$|return\b|\/\/)|^${place}\.(?:md|txt|rst|adoc):\d+: `,
     ),
   },
   { kind: "error", score: 0, pattern: /^(?:warning|note|help|hint|info)(?:\[\w+\])?: |^w: |^\[\w+\] (?:Warning|Note)/ },
@@ -59,7 +68,7 @@ const rules: readonly ShapeRule[] = [
     score: 70,
     reason: "lint",
     pattern:
-      /^(?:would reformat|\[(?:warn|error)\]) \S+$|^\S+ (?:is not formatted|needs formatting)|^Formatter would have printed|Code style issues (?:found|were)|^File content differs from formatting/,
+      /^(?:would reformat|\[(?:warn|error)\]) \S+$|^\S+ (?:is not formatted|needs formatting)|^Diff in \S+|^Formatter would have printed|Code style issues (?:found|were)|^File content differs from formatting/,
   },
   {
     kind: "diagnostic",
@@ -162,7 +171,9 @@ const rules: readonly ShapeRule[] = [
     kind: "diagnostic",
     score: 92,
     reason: "lint",
-    pattern: new RegExp(String.raw`^${place}:\d+(?::\d+)?:? .{1,300}\((?:[a-z][\w-]{2,40}(?:\/[\w-]+)?)\)$`),
+    pattern: new RegExp(
+      String.raw`^${place}:\d+(?::\d+)?:? .{1,300}(?:\((?:[a-z][\w-]{2,40}(?:[:/][\w-]+)?)\)|\[[A-Z][a-z]+[A-Z]\w{2,40}\])$`,
+    ),
   },
   { kind: "diagnostic", score: 82, pattern: new RegExp(String.raw`^(?:[a-z]{1,20}: )?${place}\.\w{1,8}:\d+:\d+: ?\S`) },
   { kind: "error", score: 66, pattern: new RegExp(String.raw`^${place}\.\w{1,8}: (?:line )?\d+: (?!\d+ )\S`) },
