@@ -67,7 +67,7 @@ export function isBenign(bare: string): boolean {
 const success =
   /^(?:\[?(?:BUILD SUCCESS|BUILD SUCCESSFUL|Build succeeded)|Deployments stabilized|Successfully (?:built|tagged|installed|deployed)|test result: ok|OK \(|PASS$|ok[ \t]{2,}|Done in |✓ built in|All checks passed|all tests passed|Finished .{0,40}successfully|done[.!]?$|Compiled successfully|Apply complete)|\b(?:compiled|completed|finished|deployed|succeeded) successfully\b|^\d+ passing|^=+ \d+ passed(?!.* (?:failed|error))[^=]{0,80} =+$|^(?:Tests?|Test Files|Test Suites)\b:? +(?!.*failed).*\d+ passed|\bunreachable=0 +failed=0\b|^built \S+$|\b\d+ passed\b.{0,40}\b0 failed|^(?!.*\b(?:fail\w*|giv\w+|gave|could|error|unable)\b).*\bafter (?:\d+ )?(?:retr(?:y|ies)|attempts?|tries)\b|^(?:all|build) (?:ok|good)\b|^finished[.!]?$/i;
 
-const noneFailed = /\b(?:0|no) (?:errors?|failures?|failed|failing|issues|problems)\b/i;
+const noneFailed = /\b(?:0|no) (?:tests? )?(?:errors?|failures?|failed|failing|issues|problems)\b/i;
 const someFailed = /\b[1-9]\d* (?:\w+ )?(?:errors?|fail\w*)\b/i;
 
 export function isSuccess(bare: string): boolean {

@@ -2,7 +2,7 @@
 export type CodePlace = { readonly file: string; readonly line: number | null };
 
 const extensions = new Set(
-  `adoc asm astro bash bats bazel bat bicep bzl c cabal cc cfg cjs clj cljs cmake cmd coffee conf config cpp cr cs csproj css csv cts cu cxx
+  `adoc asm astro awk cron hx y bash bats bazel bat bicep bzl c cabal cc cfg cjs clj cljs cmake cmd coffee conf config cpp cr cs csproj css csv cts cu cxx
   d dart dockerfile edn ejs el elm env erb erl ex exs f90 feature fish fs fsproj fsx gemspec go gql gradle graphql groovy gyp h haml handlebars hbs
   hcl hh hpp hrl hs html hxx idl ini ipynb java jinja jinja2 jl js json json5 jsonc jsonl jsx kt kts lean less lhs lock lua m md mdx mjs mk ml mli
   mm mod mts nim nix nu pas php phtml pl pm po properties proto ps1 psm1 pug purs py pyi pyx r rake rb re resx rkt rs rst s sass sbt scala scm
@@ -29,8 +29,8 @@ const numbered: readonly RegExp[] = [
   /@(\d{1,7}):\d+/y,
 ];
 
-/** Line and column: what stands before them is a file, whatever its name. */
-const exact = /:\d{1,7}:\d{1,7}(?![\w.])/y;
+/** Line and column, or the word: what stands before them is a file, whatever its name. */
+const exact = /:\d{1,7}:\d{1,7}(?![\w.])|:\d{1,7}\.\d{1,7}-|["']?(?:,|:| on| at)? line:? \d/y;
 
 /** All files with a line that a text names, in their order. Linear: each token is read once. */
 export function placesIn(text: string): readonly CodePlace[] {
@@ -39,7 +39,7 @@ export function placesIn(text: string): readonly CodePlace[] {
     const start = /^\[+(?![\w.]+\])/.exec(word)?.[0].length ?? 0;
     const end = index + word.length;
     exact.lastIndex = end;
-    const isExact = exact.test(text) && /^[^\d:][^:]*\.[A-Za-z]\w{0,11}$/.test(word);
+    const isExact = exact.test(text) && /^[^\d:][^:]*\.[a-z]\w{0,7}$/.test(word);
     const file = fileOf(word.slice(start), text.slice(Math.max(0, index - 8), index + start), isExact);
     if (file === undefined) continue;
     const line = lineAfter(text, end);
