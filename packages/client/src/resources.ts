@@ -112,6 +112,8 @@ export type Cause = {
   /** Kind and subject of the step that failed first in a loop; otherwise empty. */
   readonly phase: string;
   readonly subject: string;
+  /** How often that step failed in the loop: Skaffold tries a sync up to four times. Otherwise 1. */
+  readonly tries: number;
 };
 
 /** Something with a start and an end: a build, a deploy, a dev loop, a job, a pod. */

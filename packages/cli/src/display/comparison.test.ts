@@ -32,6 +32,7 @@ const left: ComparedSide = {
       advice: "Check the manifest",
       phase: "",
       subject: "",
+      tries: 1,
     },
     suggestions: ["Check the manifest"],
     position: "383650-t3k9x2",

@@ -32,7 +32,10 @@ it("the first failure is the one that ended first", () => {
 
 it("a step that was stopped because of another is no first failure", () => {
   const cancelled = { text: "context canceled", reason: "cancelled", group: "", file: null, line: null, advice: null };
-  const stopped = { ...step("build", "web", 0, 40, "failed"), cause: { ...cancelled, phase: "", subject: "" } };
+  const stopped = {
+    ...step("build", "web", 0, 40, "failed"),
+    cause: { ...cancelled, phase: "", subject: "", tries: 1 },
+  };
   const build = step("build", "api", 0, 50, "failed");
   expect(firstFailure([stopped, build])).toBe(build);
 });

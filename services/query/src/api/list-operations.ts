@@ -230,9 +230,18 @@ function labelsAsOf({ labels, position }: Partial<LoopLabels> = {}, epoch: strin
 async function failedStepsOf(tx: Tx, rows: readonly OperationRow[]): Promise<ReadonlyMap<string, FailedStep>> {
   const failed = rows.filter(({ kind, reason }) => kind === "loop" && reason !== "");
   if (failed.length === 0) return new Map();
+  // A loop has the cause of one of its steps. Times come first, because positions follow them only within a stream.
   const { rows: found } = await sql<FailedStep & { readonly id: string }>`
-    select f.id, f.failed_phase as phase, f.failed_subject as subject
-    from unnest(${failed.map(({ id }) => id)}::text[]) as wanted (id) join finished_loops f using (id)`.execute(tx);
+    select l.id, step.phase, step.subject, step.tries
+    from unnest(${failed.map(({ id }) => id)}::text[]) as listed (id) join operations l using (id), lateral (
+      select o.kind as phase, o.subject, (
+          select count(*)::int from operations t
+          where t.session = o.session and t.runner = o.runner and t.loop = o.loop and t.kind = o.kind and t.subject = o.subject
+            and t.outcome = 'failed' and not t.injected) as tries
+      from operations o
+      where o.session = l.session and o.runner = l.runner and o.loop = l.loop and o.kind <> 'loop' and o.outcome = 'failed'
+        and not o.injected and (o.cause, o.reason) = (l.cause, l.reason)
+      order by o.ended_at, o.ended_ns, o.end_position limit 1) step`.execute(tx);
   return new Map(found.map(({ id, ...step }) => [id, step]));
 }
 

@@ -17,11 +17,11 @@ export interface BuildDays {
    */
   artifact: string;
   /**
-   * Number of builds that ran: succeeded or failed, not cached, not injected.
+   * Number of builds that ran: not cached, not injected, and succeeded or failed.
    */
   builds: number;
   /**
-   * Number of builds that the cache answered; not in builds. None of the counts has injected builds.
+   * Number of artifacts from the cache; not in builds. No count has injected builds.
    */
   cached: number;
   /**
@@ -33,7 +33,7 @@ export interface BuildDays {
    */
   day: Timestamp;
   /**
-   * Developer of the source, as it is in the source's name.
+   * Developer, as in the source's name.
    */
   developer: string;
   /**
@@ -41,23 +41,23 @@ export interface BuildDays {
    */
   failed: number;
   /**
-   * Milliseconds: median of duration_ms of the builds that ran.
+   * Median of their duration_ms.
    */
   p50_ms: number | null;
   /**
-   * Milliseconds: 90th percentile of duration_ms of the builds that ran.
+   * 90th percentile of their duration_ms.
    */
   p90_ms: number | null;
   /**
-   * Milliseconds: 99th percentile of duration_ms of the builds that ran.
+   * 99th percentile of their duration_ms.
    */
   p99_ms: number | null;
   /**
-   * Project of the source, as it is in the source's name.
+   * Project, as in the source's name.
    */
   project: string;
   /**
-   * Number of builds whose end was not observed; not in builds.
+   * Number of builds without an observed end; not in builds.
    */
   unknown: number;
   /**
@@ -85,31 +85,31 @@ export interface BuildTimes {
    */
   artifact: string | null;
   /**
-   * Whether Skaffold's cache had the artifact, so that nothing was built.
+   * Whether Skaffold's cache had the artifact.
    */
   cache_hit: boolean | null;
   /**
-   * Developer of the source, as it is in the source's name.
+   * Developer, as in the source's name.
    */
   developer: string | null;
   /**
-   * Milliseconds from its start to its end, rounded down. Null while either is unknown, and where both can't be right: a time before 2000, an end more than a minute before the start, over 366 days for anything but a pod or app.
+   * Milliseconds from start to end, rounded down. Null: one is unknown, or both can't be right (before 2000, an end over a minute before the start, over 366 days except for pods and apps).
    */
   duration_ms: number | null;
   /**
-   * The upstream's error text, with secrets masked; empty without an error.
+   * The upstream's error text, masked; empty: no error.
    */
   error: string | null;
   /**
-   * The upstream's own error code, such as BUILD_USER_ERROR; empty without an error.
+   * The upstream's error code, such as BUILD_USER_ERROR; empty: no error.
    */
   error_code: string | null;
   /**
-   * Whether a client put it into Skaffold's stream (Handle), so that Skaffold did not do it.
+   * Whether a client put it into Skaffold's stream (Handle).
    */
   injected: boolean | null;
   /**
-   * Labels when the build's dev loop began; outside of loops those of the session. One JSON object of texts.
+   * Labels when the loop began; outside of loops the session's. A JSON object of texts.
    */
   labels: unknown | null;
   /**
@@ -117,43 +117,43 @@ export interface BuildTimes {
    */
   loop: number | null;
   /**
-   * succeeded, failed, canceled or unknown (its end was not observed); null while it runs.
+   * succeeded, failed, canceled or unknown (end not observed); null while it runs.
    */
   outcome: string | null;
   /**
-   * Platforms of a build, such as linux/amd64; empty where Skaffold does not report it.
+   * Platforms of a build, such as linux/amd64; empty: not reported.
    */
   platform: string | null;
   /**
-   * Project of the source, as it is in the source's name.
+   * Project, as in the source's name.
    */
   project: string | null;
   /**
-   * Number of the configuration load in the session, from 1; 0 before the first. Vagrant and rkt: 0.
+   * Number of the configuration load in the session, from 1; 0 before the first, and of Vagrant and rkt.
    */
   runner: number | null;
   /**
-   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   * Id (ULID) of the session. Refers to sessions.session.
    */
   session: string | null;
   /**
-   * Version of Skaffold, as it reports it.
+   * Version that Skaffold reports.
    */
   skaffold_version: string | null;
   /**
-   * Full name of the source: workspace/developer/project/upstream.
+   * Full name: workspace/developer/project/upstream.
    */
   source: string | null;
   /**
-   * Position in the log of the event that began it. A number that grows with the log.
+   * Position in the log of the event that began it.
    */
   start_position: number | null;
   /**
-   * start_position as the API takes it (at=, after=).
+   * start_position as the API takes it.
    */
   start_position_text: string | null;
   /**
-   * When the build began; when it ended where its start was not recorded.
+   * When it began; when it ended where its start was not recorded.
    */
   started_at: string | null;
   /**
@@ -168,11 +168,11 @@ export interface BuildTimesDaily {
    */
   artifact: string | null;
   /**
-   * Number of builds that ran: succeeded or failed, not cached, not injected.
+   * Number of builds that ran: not cached, not injected, and succeeded or failed.
    */
   builds: number | null;
   /**
-   * Number of builds that the cache answered; not in builds. None of the counts has injected builds.
+   * Number of artifacts from the cache; not in builds. No count has injected builds.
    */
   cached: number | null;
   /**
@@ -184,7 +184,7 @@ export interface BuildTimesDaily {
    */
   day: Timestamp | null;
   /**
-   * Developer of the source, as it is in the source's name.
+   * Developer, as in the source's name.
    */
   developer: string | null;
   /**
@@ -196,23 +196,23 @@ export interface BuildTimesDaily {
    */
   failure_rate: number | null;
   /**
-   * Milliseconds: median of duration_ms of the builds that ran.
+   * Median of their duration_ms.
    */
   p50_ms: number | null;
   /**
-   * Milliseconds: 90th percentile of duration_ms of the builds that ran.
+   * 90th percentile of their duration_ms.
    */
   p90_ms: number | null;
   /**
-   * Milliseconds: 99th percentile of duration_ms of the builds that ran.
+   * 99th percentile of their duration_ms.
    */
   p99_ms: number | null;
   /**
-   * Project of the source, as it is in the source's name.
+   * Project, as in the source's name.
    */
   project: string | null;
   /**
-   * Number of builds whose end was not observed; not in builds.
+   * Number of builds without an observed end; not in builds.
    */
   unknown: number | null;
   /**
@@ -251,23 +251,23 @@ export interface CommandTimes {
    */
   command: string | null;
   /**
-   * Developer of the source, as it is in the source's name.
+   * Developer, as in the source's name.
    */
   developer: string | null;
   /**
-   * Milliseconds from its start to its end, rounded down. Null while either is unknown, and where both can't be right: a time before 2000, an end more than a minute before the start, over 366 days for anything but a pod or app.
+   * Milliseconds from start to end, rounded down. Null: one is unknown, or both can't be right (before 2000, an end over a minute before the start, over 366 days except for pods and apps).
    */
   duration_ms: number | null;
   /**
-   * The upstream's error text, with secrets masked; empty without an error.
+   * The upstream's error text, masked; empty: no error.
    */
   error: string | null;
   /**
-   * The upstream's own error code, such as BUILD_USER_ERROR; empty without an error.
+   * The upstream's error code, such as BUILD_USER_ERROR; empty: no error.
    */
   error_code: string | null;
   /**
-   * Exit code of the command; null while it runs, and where a failed one reported 0.
+   * Its exit code; null while it runs, and where a failed one reported 0.
    */
   exit_code: number | null;
   /**
@@ -275,19 +275,19 @@ export interface CommandTimes {
    */
   job: string | null;
   /**
-   * Labels of the session (branch, commit, host, your own) as one JSON object of texts.
+   * Labels of the session (branch, commit, host, your own): a JSON object of texts.
    */
   labels: unknown | null;
   /**
-   * succeeded, failed, canceled or unknown (its end was not observed); null while it runs.
+   * succeeded, failed, canceled or unknown (end not observed); null while it runs.
    */
   outcome: string | null;
   /**
-   * Project of the source, as it is in the source's name.
+   * Project, as in the source's name.
    */
   project: string | null;
   /**
-   * What the command was for: basis, project or target; empty or null: not known.
+   * Target of the command: basis, project or target; empty or null: not known.
    */
   scope: string | null;
   /**
@@ -295,27 +295,27 @@ export interface CommandTimes {
    */
   scope_name: string | null;
   /**
-   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   * Id (ULID) of the session. Refers to sessions.session.
    */
   session: string | null;
   /**
-   * Full name of the source: workspace/developer/project/upstream.
+   * Full name: workspace/developer/project/upstream.
    */
   source: string | null;
   /**
-   * Position in the log of the event that began it. A number that grows with the log.
+   * Position in the log of the event that began it.
    */
   start_position: number | null;
   /**
-   * start_position as the API takes it (at=, after=).
+   * start_position as the API takes it.
    */
   start_position_text: string | null;
   /**
-   * When the command began; when it ended where its start was not recorded.
+   * When it began; when it ended where its start was not recorded.
    */
   started_at: string | null;
   /**
-   * Version of Vagrant's server, as it reports it.
+   * Version that Vagrant's server reports.
    */
   vagrant_version: string | null;
   /**
@@ -355,27 +355,27 @@ export interface EventPositions {
 
 export interface Events {
   /**
-   * Stream of the session that it came on: v1, v2, logs; jobs, resources; pods, images; tapedeck.
+   * Stream of the session: v1, v2, logs; jobs, resources; pods, images; tapedeck.
    */
   channel: string;
   /**
-   * What else it says, as JSON; its form depends on the kind.
+   * Further content as JSON; its form depends on the kind.
    */
   detail: unknown | null;
   /**
-   * Developer of the source, as it is in the source's name.
+   * Developer, as in the source's name.
    */
   developer: string;
   /**
-   * The upstream's error text, with secrets masked; empty without an error.
+   * The upstream's error text, masked; empty: no error.
    */
   error: string;
   /**
-   * The upstream's own error code, such as BUILD_USER_ERROR; empty without an error.
+   * The upstream's error code, such as BUILD_USER_ERROR; empty: no error.
    */
   error_code: string;
   /**
-   * Number of the upstream's message in its session and channel that it was made from.
+   * Number of the upstream's message behind it, in its session and channel.
    */
   frame_ordinal: number;
   /**
@@ -383,11 +383,11 @@ export interface Events {
    */
   id: string;
   /**
-   * Whether Tapedeck derived it and the upstream did not report it.
+   * Whether Tapedeck derived it.
    */
   inferred: boolean;
   /**
-   * Whether a client put it into Skaffold's stream (Handle), so that Skaffold did not do it.
+   * Whether a client put it into Skaffold's stream (Handle).
    */
   injected: boolean;
   /**
@@ -399,7 +399,7 @@ export interface Events {
    */
   loop: number | null;
   /**
-   * Earliest time at which it can have happened, where only an interval is known; otherwise null.
+   * Earliest possible time, where only an interval is known; otherwise null.
    */
   not_before: string | null;
   /**
@@ -407,7 +407,7 @@ export interface Events {
    */
   observed_at: string | null;
   /**
-   * When it happened; its time_source says by whose clock.
+   * When it happened, by the clock that time_source names.
    */
   occurred_at: string | null;
   /**
@@ -415,23 +415,23 @@ export interface Events {
    */
   occurred_ns: number;
   /**
-   * Kind of the operation that it belongs to; empty: none.
+   * Kind of its operation; empty: none.
    */
   operation_kind: string | null;
   /**
-   * Subject of the operation that it belongs to; may be empty.
+   * Subject of its operation; may be empty.
    */
   operation_subject: string | null;
   /**
-   * Number of the event in its session and channel, from 1, without holes.
+   * Number in its session and channel, from 1, without holes.
    */
   ordinal: number;
   /**
-   * Bytes of the upstream's message that it was made from.
+   * Size of the upstream's message in bytes.
    */
   original_size: number | null;
   /**
-   * Type of the upstream's message that it was made from; empty when another event has it.
+   * Type of the upstream's message; empty where another event has the message.
    */
   original_type: string | null;
   /**
@@ -439,15 +439,15 @@ export interface Events {
    */
   outcome: string | null;
   /**
-   * Number of the event among those made from the same message, from 0.
+   * Number among the events of the same message, from 0.
    */
   part: number;
   /**
-   * Position of the event in the log. tapedeck.position_text writes it as the API takes it.
+   * Position in the log. tapedeck.position_text writes it as the API takes it.
    */
   position: number;
   /**
-   * Project of the source, as it is in the source's name.
+   * Project, as in the source's name.
    */
   project: string;
   /**
@@ -455,23 +455,23 @@ export interface Events {
    */
   recorded_at: string;
   /**
-   * How many secrets were masked in it.
+   * Number of masked secrets.
    */
   redacted: number;
   /**
-   * Number of the configuration load in the session, from 1; 0 before the first. Vagrant and rkt: 0.
+   * Number of the configuration load in the session, from 1; 0 before the first, and of Vagrant and rkt.
    */
   runner: number | null;
   /**
-   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   * Id (ULID) of the session. Refers to sessions.session.
    */
   session: string;
   /**
-   * Full name of the source: workspace/developer/project/upstream.
+   * Full name: workspace/developer/project/upstream.
    */
   source: string;
   /**
-   * What it is about: artifact, pod, job …; may be empty.
+   * Artifact, pod, job …; may be empty.
    */
   subject: string;
   /**
@@ -479,7 +479,7 @@ export interface Events {
    */
   summary: string;
   /**
-   * Where occurred_at comes from: the upstream's time, or the tap's observation.
+   * Source of occurred_at: the upstream's time, or the tap's observation.
    */
   time_source: string;
   /**
@@ -494,19 +494,19 @@ export interface Events {
 
 export interface Failures {
   /**
-   * What the tool recommends against this failure; empty: nothing.
+   * What the tool recommends; empty: nothing.
    */
   advice: string | null;
   /**
-   * The line that says why it failed, from its output or its error; empty: it did not fail, or nothing is known.
+   * The line that says why it failed, from its output or error; empty: none known.
    */
   cause: string | null;
   /**
-   * File that the cause names, as it was printed; empty: none.
+   * File that the cause names, as printed; empty: none.
    */
   cause_file: string | null;
   /**
-   * The reason with the cause, without what differs from run to run (numbers, ids, paths, hashes): to count causes of one kind.
+   * reason and cause without numbers, ids, paths and hashes: equal for causes of one kind.
    */
   cause_group: string | null;
   /**
@@ -514,15 +514,15 @@ export interface Failures {
    */
   cause_line: number | null;
   /**
-   * Developer of the source, as it is in the source's name.
+   * Developer, as in the source's name.
    */
   developer: string | null;
   /**
-   * Error text of what failed first, with secrets masked; the loop's own where it has none.
+   * Error text of what failed first, masked; the loop's where it has none.
    */
   error: string | null;
   /**
-   * Error code of what failed first; the loop's own where that says more than UNKNOWN_ERROR.
+   * Error code of what failed first; the loop's where that says more than UNKNOWN_ERROR.
    */
   error_code: string | null;
   /**
@@ -530,43 +530,43 @@ export interface Failures {
    */
   failed_at: string | null;
   /**
-   * Labels when the loop began; outside of loops those of the session. One JSON object of texts.
+   * Labels when the loop began; outside of loops the session's. A JSON object of texts.
    */
   labels: unknown | null;
   /**
-   * Id of the failed loop; otherwise of the failed operation itself; null for a session. Refers to operations.id.
+   * Id of the failed loop, else of the failed operation; null for a session. Refers to operations.id.
    */
   operation_id: string | null;
   /**
-   * Kind of the operation that failed first: build, deploy, check, command, job, app …; session: only the exit code shows the failure; empty: not known.
+   * Kind of what failed first: build, deploy, check, command, job, app …; session: only the exit code shows it; empty: not known.
    */
   phase: string | null;
   /**
-   * Position in the log of the event that ended it.
+   * Position of the event that ended it.
    */
   position: number | null;
   /**
-   * position as the API takes it (at=, after=).
+   * position as the API takes it.
    */
   position_text: string | null;
   /**
-   * Project of the source, as it is in the source's name.
+   * Project, as in the source's name.
    */
   project: string | null;
   /**
-   * Short class of the cause, such as compile error, image not found, timeout. cancelled: it was stopped, which is no cause. Empty as cause is.
+   * Short class of the cause, such as compile error or timeout. cancelled: it was stopped, which is no cause.
    */
   reason: string | null;
   /**
-   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   * Id (ULID) of the session. Refers to sessions.session.
    */
   session: string | null;
   /**
-   * Full name of the source: workspace/developer/project/upstream.
+   * Full name: workspace/developer/project/upstream.
    */
   source: string | null;
   /**
-   * Subject of that operation, such as the artifact or the command; of a job what it was to do (init, or its command). May be empty.
+   * Its subject, such as the artifact or command; of a job its operation or command. May be empty.
    */
   subject: string | null;
   /**
@@ -581,31 +581,31 @@ export interface Failures {
 
 export interface FinishedLoops {
   /**
-   * What the tool recommends against this failure; empty: nothing.
+   * What the tool recommends; empty: nothing.
    */
   advice: Generated<string>;
   /**
-   * Milliseconds that the loop waited for builds: those on the critical path, not the sum of all builds.
+   * Wait for builds on the critical path, not their sum.
    */
   build_ms: number | null;
   /**
-   * Number of builds that ran in the loop.
+   * Number of builds that ran.
    */
   builds: number;
   /**
-   * Number of artifacts that the cache answered in the loop.
+   * Number of artifacts from the cache.
    */
   cached: number;
   /**
-   * The line that says why it failed, from its output or its error; empty: it did not fail, or nothing is known.
+   * The line that says why it failed, from its output or error; empty: none known.
    */
   cause: Generated<string>;
   /**
-   * File that the cause names, as it was printed; empty: none.
+   * File that the cause names, as printed; empty: none.
    */
   cause_file: Generated<string>;
   /**
-   * The reason with the cause, without what differs from run to run (numbers, ids, paths, hashes): to count causes of one kind.
+   * reason and cause without numbers, ids, paths and hashes: equal for causes of one kind.
    */
   cause_group: Generated<string>;
   /**
@@ -613,51 +613,51 @@ export interface FinishedLoops {
    */
   cause_line: number | null;
   /**
-   * Milliseconds that the loop waited for the status check of what was deployed.
+   * Wait for the status check.
    */
   check_ms: number | null;
   /**
-   * Milliseconds that the loop waited for the deploy, its status check aside.
+   * Wait for the deploy, without its status check.
    */
   deploy_ms: number | null;
   /**
-   * Developer of the source, as it is in the source's name.
+   * Developer, as in the source's name.
    */
   developer: string;
   /**
-   * Milliseconds from started_at to ended_at, rounded down: how long the developer waited. Null: the end is not known.
+   * Milliseconds from started_at to ended_at, rounded down: the developer's wait. Null: end not known.
    */
   duration_ms: number | null;
   /**
-   * Position in the log of the event that ended the loop.
+   * Position of the event that ended the loop.
    */
   end_position: number;
   /**
-   * When the loop ended: deployed and, where the status check is on, checked; or failed.
+   * When the loop was deployed (and checked, if the status check is on) or failed.
    */
   ended_at: string | null;
   /**
-   * Error text of what failed first, with secrets masked; the loop's own where it has none.
+   * Error text of what failed first, masked; the loop's where it has none.
    */
   error: string;
   /**
-   * Error code of what failed first; the loop's own where that says more than UNKNOWN_ERROR.
+   * Error code of what failed first; the loop's where that says more than UNKNOWN_ERROR.
    */
   error_code: string;
   /**
-   * Kind of the operation that failed first: init, build, test, deploy, check …; empty: none failed or none is known. Also in a loop that succeeded, where Skaffold went on after a failed sync.
+   * Kind of what failed first: init, build, test, deploy, check …; empty: none known. Also of a failed sync after which the loop succeeded.
    */
   failed_phase: string;
   /**
-   * Subject of the operation that failed first, such as the artifact; empty: the phase as a whole, or a phase that has none.
+   * Subject of what failed first, such as the artifact; empty: the whole phase.
    */
   failed_subject: string;
   /**
-   * Id of the loop's operation. Refers to operations.id.
+   * Id of the loop. Refers to operations.id.
    */
   id: string;
   /**
-   * Number that Skaffold itself gives the loop; null where it gives none.
+   * Skaffold's own number of the loop; null: none.
    */
   iteration: number | null;
   /**
@@ -665,55 +665,55 @@ export interface FinishedLoops {
    */
   loop: number;
   /**
-   * Milliseconds from the loop's end to the start of the next one of its runner; null: there is none.
+   * Milliseconds from its end to the start of its runner's next loop; null: none.
    */
   next_after_ms: number | null;
   /**
-   * Milliseconds of the loop in which none of its phases ran.
+   * Time in which no phase ran.
    */
   other_ms: number | null;
   /**
-   * succeeded, failed, canceled, or unknown (its end was not observed).
+   * succeeded, failed, canceled or unknown (end not observed).
    */
   outcome: string;
   /**
-   * Project of the source, as it is in the source's name.
+   * Project, as in the source's name.
    */
   project: string;
   /**
-   * Short class of the cause, such as compile error, image not found, timeout. cancelled: it was stopped, which is no cause. Empty as cause is.
+   * Short class of the cause, such as compile error or timeout. cancelled: it was stopped, which is no cause.
    */
   reason: Generated<string>;
   /**
-   * Milliseconds that the loop waited for rendering manifests.
+   * Wait for rendering.
    */
   render_ms: number | null;
   /**
-   * Number of the configuration load in the session, from 1; 0 before the first. Vagrant and rkt: 0.
+   * Number of the configuration load in the session, from 1; 0 before the first, and of Vagrant and rkt.
    */
   runner: number;
   /**
-   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   * Id (ULID) of the session. Refers to sessions.session.
    */
   session: string;
   /**
-   * Full name of the source: workspace/developer/project/upstream.
+   * Full name: workspace/developer/project/upstream.
    */
   source: string;
   /**
-   * Position in the log of the event that began it. A number that grows with the log.
+   * Position in the log of the event that began it.
    */
   start_position: number;
   /**
-   * When Skaffold began the loop: when it noticed the change.
+   * When Skaffold noticed the change.
    */
   started_at: string;
   /**
-   * Milliseconds that the loop waited for file sync, from a try that failed to the next one, too. The seven *_ms of phases add up to duration_ms.
+   * Wait for file sync, time between failed tries included. The seven *_ms add up to duration_ms.
    */
   sync_ms: number | null;
   /**
-   * Milliseconds that the loop waited for tests.
+   * Wait for tests.
    */
   test_ms: number | null;
   /**
@@ -721,7 +721,7 @@ export interface FinishedLoops {
    */
   upstream: string;
   /**
-   * What the loop waited for at each moment: an array of {phase, subject, from_ms, to_ms}, milliseconds since started_at.
+   * What the loop waited for, in order: an array of {phase, subject, from_ms, to_ms}, milliseconds since started_at.
    */
   waits: unknown;
   /**
@@ -736,7 +736,7 @@ export interface FlakyArtifacts {
    */
   artifact: string | null;
   /**
-   * Number of builds that ran: succeeded or failed, not cached, not injected.
+   * Number of builds that ran: not cached, not injected, and succeeded or failed.
    */
   builds: number | null;
   /**
@@ -756,11 +756,11 @@ export interface FlakyArtifacts {
    */
   flake_rate: number | null;
   /**
-   * Number of failed builds that are flakes.
+   * Number of flakes.
    */
   flakes: number | null;
   /**
-   * Project of the source, as it is in the source's name.
+   * Project, as in the source's name.
    */
   project: string | null;
   /**
@@ -781,7 +781,7 @@ export interface FoldStates {
 
 export interface LoopLabels {
   /**
-   * Labels (branch, commit, dirty) with their values from then on, as JSON; null: none of this name. Others are the session's.
+   * Changed labels (branch, commit, dirty) with their values from then on; null: removed. Others are the session's.
    */
   labels: unknown;
   /**
@@ -789,34 +789,34 @@ export interface LoopLabels {
    */
   loop: number;
   /**
-   * Number of the configuration load in the session, from 1; 0 before the first. Vagrant and rkt: 0.
+   * Number of the configuration load in the session, from 1; 0 before the first, and of Vagrant and rkt.
    */
   runner: number;
   /**
-   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   * Id (ULID) of the session. Refers to sessions.session.
    */
   session: string;
   /**
-   * Full name of the source: workspace/developer/project/upstream.
+   * Full name: workspace/developer/project/upstream.
    */
   source: string;
 }
 
 export interface Loops {
   /**
-   * What the tool recommends against this failure; empty: nothing.
+   * What the tool recommends; empty: nothing.
    */
   advice: string | null;
   /**
-   * The line that says why it failed, from its output or its error; empty: it did not fail, or nothing is known.
+   * The line that says why it failed, from its output or error; empty: none known.
    */
   cause: string | null;
   /**
-   * File that the cause names, as it was printed; empty: none.
+   * File that the cause names, as printed; empty: none.
    */
   cause_file: string | null;
   /**
-   * The reason with the cause, without what differs from run to run (numbers, ids, paths, hashes): to count causes of one kind.
+   * reason and cause without numbers, ids, paths and hashes: equal for causes of one kind.
    */
   cause_group: string | null;
   /**
@@ -824,11 +824,11 @@ export interface Loops {
    */
   cause_line: number | null;
   /**
-   * Developer of the source, as it is in the source's name.
+   * Developer, as in the source's name.
    */
   developer: string | null;
   /**
-   * Milliseconds from its start to its end, rounded down. Null while either is unknown, and where both can't be right: a time before 2000, an end more than a minute before the start, over 366 days for anything but a pod or app.
+   * Milliseconds from start to end, rounded down. Null: one is unknown, or both can't be right (before 2000, an end over a minute before the start, over 366 days except for pods and apps).
    */
   duration_ms: number | null;
   /**
@@ -836,23 +836,23 @@ export interface Loops {
    */
   end_position: number | null;
   /**
-   * end_position as the API takes it (at=, after=).
+   * end_position as the API takes it.
    */
   end_position_text: string | null;
   /**
-   * When it ended, by the upstream's clock; null while it runs or when that was not recorded.
+   * When it ended, by the upstream's clock; null: it runs, or not recorded.
    */
   ended_at: string | null;
   /**
-   * Nanoseconds (0 to 999) to add to ended_at, which has microseconds.
+   * Nanoseconds (0 to 999) to add to ended_at.
    */
   ended_ns: number | null;
   /**
-   * The upstream's error text, with secrets masked; empty without an error.
+   * The upstream's error text, masked; empty: no error.
    */
   error: string | null;
   /**
-   * The upstream's own error code, such as BUILD_USER_ERROR; empty without an error.
+   * The upstream's error code, such as BUILD_USER_ERROR; empty: no error.
    */
   error_code: string | null;
   /**
@@ -860,15 +860,15 @@ export interface Loops {
    */
   id: string | null;
   /**
-   * Whether a client put it into Skaffold's stream (Handle), so that Skaffold did not do it.
+   * Whether a client put it into Skaffold's stream (Handle).
    */
   injected: boolean | null;
   /**
-   * Number that Skaffold itself gives the loop; null where it gives none.
+   * Skaffold's own number of the loop; null: none.
    */
   iteration: number | null;
   /**
-   * Labels when the dev loop began: those of its session, with what had changed by then (branch, commit, dirty). One JSON object of texts.
+   * Labels when the dev loop began: the session's, with what had changed by then. A JSON object of texts.
    */
   labels: unknown | null;
   /**
@@ -876,43 +876,43 @@ export interface Loops {
    */
   loop: number | null;
   /**
-   * succeeded, failed, canceled or unknown (its end was not observed); null while it runs.
+   * succeeded, failed, canceled or unknown (end not observed); null while it runs.
    */
   outcome: string | null;
   /**
-   * Project of the source, as it is in the source's name.
+   * Project, as in the source's name.
    */
   project: string | null;
   /**
-   * Short class of the cause, such as compile error, image not found, timeout. cancelled: it was stopped, which is no cause. Empty as cause is.
+   * Short class of the cause, such as compile error or timeout. cancelled: it was stopped, which is no cause.
    */
   reason: string | null;
   /**
-   * Number of the configuration load in the session, from 1; 0 before the first. Vagrant and rkt: 0.
+   * Number of the configuration load in the session, from 1; 0 before the first, and of Vagrant and rkt.
    */
   runner: number | null;
   /**
-   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   * Id (ULID) of the session. Refers to sessions.session.
    */
   session: string | null;
   /**
-   * Full name of the source: workspace/developer/project/upstream.
+   * Full name: workspace/developer/project/upstream.
    */
   source: string | null;
   /**
-   * Position in the log of the event that began it. A number that grows with the log.
+   * Position in the log of the event that began it.
    */
   start_position: number | null;
   /**
-   * start_position as the API takes it (at=, after=).
+   * start_position as the API takes it.
    */
   start_position_text: string | null;
   /**
-   * When it began, by the upstream's clock; null when that was not recorded.
+   * When it began, by the upstream's clock; null: not recorded.
    */
   started_at: string | null;
   /**
-   * Nanoseconds (0 to 999) to add to started_at, which has microseconds.
+   * Nanoseconds (0 to 999) to add to started_at.
    */
   started_ns: number | null;
   /**
@@ -927,35 +927,35 @@ export interface Loops {
 
 export interface LoopTimes {
   /**
-   * What the tool recommends against this failure; empty: nothing.
+   * What the tool recommends; empty: nothing.
    */
   advice: string | null;
   /**
-   * Milliseconds that the loop waited for builds: those on the critical path, not the sum of all builds.
+   * Wait for builds on the critical path, not their sum.
    */
   build_ms: number | null;
   /**
-   * build_ms / duration_ms, 0 to 1: how much of its wait the loop waited for builds.
+   * build_ms / duration_ms, 0 to 1.
    */
   build_share: number | null;
   /**
-   * Number of builds that ran in the loop.
+   * Number of builds that ran.
    */
   builds: number | null;
   /**
-   * Number of artifacts that the cache answered in the loop.
+   * Number of artifacts from the cache.
    */
   cached: number | null;
   /**
-   * The line that says why it failed, from its output or its error; empty: it did not fail, or nothing is known.
+   * The line that says why it failed, from its output or error; empty: none known.
    */
   cause: string | null;
   /**
-   * File that the cause names, as it was printed; empty: none.
+   * File that the cause names, as printed; empty: none.
    */
   cause_file: string | null;
   /**
-   * The reason with the cause, without what differs from run to run (numbers, ids, paths, hashes): to count causes of one kind.
+   * reason and cause without numbers, ids, paths and hashes: equal for causes of one kind.
    */
   cause_group: string | null;
   /**
@@ -963,7 +963,7 @@ export interface LoopTimes {
    */
   cause_line: number | null;
   /**
-   * Milliseconds that the loop waited for the status check of what was deployed.
+   * Wait for the status check.
    */
   check_ms: number | null;
   /**
@@ -971,7 +971,7 @@ export interface LoopTimes {
    */
   check_share: number | null;
   /**
-   * Milliseconds that the loop waited for the deploy, its status check aside.
+   * Wait for the deploy, without its status check.
    */
   deploy_ms: number | null;
   /**
@@ -979,51 +979,51 @@ export interface LoopTimes {
    */
   deploy_share: number | null;
   /**
-   * Developer of the source, as it is in the source's name.
+   * Developer, as in the source's name.
    */
   developer: string | null;
   /**
-   * Milliseconds from started_at to ended_at, rounded down: how long the developer waited. Null: the end is not known.
+   * Milliseconds from started_at to ended_at, rounded down: the developer's wait. Null: end not known.
    */
   duration_ms: number | null;
   /**
-   * Position in the log of the event that ended the loop.
+   * Position of the event that ended the loop.
    */
   end_position: number | null;
   /**
-   * end_position as the API takes it (at=, after=).
+   * end_position as the API takes it.
    */
   end_position_text: string | null;
   /**
-   * When the loop ended: deployed and, where the status check is on, checked; or failed.
+   * When the loop was deployed (and checked, if the status check is on) or failed.
    */
   ended_at: string | null;
   /**
-   * Error text of what failed first, with secrets masked; the loop's own where it has none.
+   * Error text of what failed first, masked; the loop's where it has none.
    */
   error: string | null;
   /**
-   * Error code of what failed first; the loop's own where that says more than UNKNOWN_ERROR.
+   * Error code of what failed first; the loop's where that says more than UNKNOWN_ERROR.
    */
   error_code: string | null;
   /**
-   * Kind of the operation that failed first: init, build, test, deploy, check …; empty: none failed or none is known. Also in a loop that succeeded, where Skaffold went on after a failed sync.
+   * Kind of what failed first: init, build, test, deploy, check …; empty: none known. Also of a failed sync after which the loop succeeded.
    */
   failed_phase: string | null;
   /**
-   * Subject of the operation that failed first, such as the artifact; empty: the phase as a whole, or a phase that has none.
+   * Subject of what failed first, such as the artifact; empty: the whole phase.
    */
   failed_subject: string | null;
   /**
-   * Id of the loop's operation. Refers to operations.id.
+   * Id of the loop. Refers to operations.id.
    */
   id: string | null;
   /**
-   * Number that Skaffold itself gives the loop; null where it gives none.
+   * Skaffold's own number of the loop; null: none.
    */
   iteration: number | null;
   /**
-   * Labels when the dev loop began: those of its session, with what had changed by then (branch, commit, dirty). One JSON object of texts.
+   * Labels when the dev loop began: the session's, with what had changed by then. A JSON object of texts.
    */
   labels: unknown | null;
   /**
@@ -1031,11 +1031,11 @@ export interface LoopTimes {
    */
   loop: number | null;
   /**
-   * Milliseconds from the loop's end to the start of the next one of its runner; null: there is none.
+   * Milliseconds from its end to the start of its runner's next loop; null: none.
    */
   next_after_ms: number | null;
   /**
-   * Milliseconds of the loop in which none of its phases ran.
+   * Time in which no phase ran.
    */
   other_ms: number | null;
   /**
@@ -1043,27 +1043,27 @@ export interface LoopTimes {
    */
   other_share: number | null;
   /**
-   * succeeded, failed, canceled, or unknown (its end was not observed).
+   * succeeded, failed, canceled or unknown (end not observed).
    */
   outcome: string | null;
   /**
-   * Whether the next change came before the loop was ready: the next loop began within 500 ms of its end, less than Skaffold's poll interval.
+   * Whether the next loop began within 500 ms of its end: the next change came before it was ready.
    */
   overtaken: boolean | null;
   /**
-   * Project of the source, as it is in the source's name.
+   * Project, as in the source's name.
    */
   project: string | null;
   /**
-   * duration_ms of loops that succeeded; null for the others. Percentiles of the wait are made of this.
+   * duration_ms of loops that succeeded; otherwise null. Use it for percentiles.
    */
   ready_ms: number | null;
   /**
-   * Short class of the cause, such as compile error, image not found, timeout. cancelled: it was stopped, which is no cause. Empty as cause is.
+   * Short class of the cause, such as compile error or timeout. cancelled: it was stopped, which is no cause.
    */
   reason: string | null;
   /**
-   * Milliseconds that the loop waited for rendering manifests.
+   * Wait for rendering.
    */
   render_ms: number | null;
   /**
@@ -1071,39 +1071,39 @@ export interface LoopTimes {
    */
   render_share: number | null;
   /**
-   * Number of the configuration load in the session, from 1; 0 before the first. Vagrant and rkt: 0.
+   * Number of the configuration load in the session, from 1; 0 before the first, and of Vagrant and rkt.
    */
   runner: number | null;
   /**
-   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   * Id (ULID) of the session. Refers to sessions.session.
    */
   session: string | null;
   /**
-   * Full name of the source: workspace/developer/project/upstream.
+   * Full name: workspace/developer/project/upstream.
    */
   source: string | null;
   /**
-   * Position in the log of the event that began it. A number that grows with the log.
+   * Position in the log of the event that began it.
    */
   start_position: number | null;
   /**
-   * start_position as the API takes it (at=, after=).
+   * start_position as the API takes it.
    */
   start_position_text: string | null;
   /**
-   * When Skaffold began the loop: when it noticed the change.
+   * When Skaffold noticed the change.
    */
   started_at: string | null;
   /**
-   * Milliseconds that the loop waited for file sync, from a try that failed to the next one, too. The seven *_ms of phases add up to duration_ms.
+   * Wait for file sync, time between failed tries included. The seven *_ms add up to duration_ms.
    */
   sync_ms: number | null;
   /**
-   * sync_ms / duration_ms, 0 to 1; null where duration_ms is null or 0. The seven *_share add up to 1. For several loops, divide the sums instead.
+   * sync_ms / duration_ms, 0 to 1; null where that is null or 0. The seven *_share add up to 1. For several loops, divide the sums.
    */
   sync_share: number | null;
   /**
-   * Milliseconds that the loop waited for tests.
+   * Wait for tests.
    */
   test_ms: number | null;
   /**
@@ -1111,7 +1111,7 @@ export interface LoopTimes {
    */
   test_share: number | null;
   /**
-   * What the loop waited for at each moment: an array of {phase, subject, from_ms, to_ms}, milliseconds since started_at.
+   * What the loop waited for, in order: an array of {phase, subject, from_ms, to_ms}, milliseconds since started_at.
    */
   waits: unknown | null;
   /**
@@ -1122,23 +1122,23 @@ export interface LoopTimes {
 
 export interface Operations {
   /**
-   * What the tool recommends against this failure; empty: nothing.
+   * What the tool recommends; empty: nothing.
    */
   advice: Generated<string>;
   /**
-   * Whether Skaffold's cache had the artifact, so that nothing was built.
+   * Whether Skaffold's cache had the artifact.
    */
   cache_hit: boolean;
   /**
-   * The line that says why it failed, from its output or its error; empty: it did not fail, or nothing is known.
+   * The line that says why it failed, from its output or error; empty: none known.
    */
   cause: Generated<string>;
   /**
-   * File that the cause names, as it was printed; empty: none.
+   * File that the cause names, as printed; empty: none.
    */
   cause_file: Generated<string>;
   /**
-   * The reason with the cause, without what differs from run to run (numbers, ids, paths, hashes): to count causes of one kind.
+   * reason and cause without numbers, ids, paths and hashes: equal for causes of one kind.
    */
   cause_group: Generated<string>;
   /**
@@ -1146,11 +1146,11 @@ export interface Operations {
    */
   cause_line: number | null;
   /**
-   * Developer of the source, as it is in the source's name.
+   * Developer, as in the source's name.
    */
   developer: string;
   /**
-   * Milliseconds from its start to its end, rounded down. Null while either is unknown, and where both can't be right: a time before 2000, an end more than a minute before the start, over 366 days for anything but a pod or app.
+   * Milliseconds from start to end, rounded down. Null: one is unknown, or both can't be right (before 2000, an end over a minute before the start, over 366 days except for pods and apps).
    */
   duration_ms: number | null;
   /**
@@ -1158,23 +1158,23 @@ export interface Operations {
    */
   end_position: number | null;
   /**
-   * When it ended, by the upstream's clock; null while it runs or when that was not recorded.
+   * When it ended, by the upstream's clock; null: it runs, or not recorded.
    */
   ended_at: string | null;
   /**
-   * Nanoseconds (0 to 999) to add to ended_at, which has microseconds.
+   * Nanoseconds (0 to 999) to add to ended_at.
    */
   ended_ns: number;
   /**
-   * The upstream's error text, with secrets masked; empty without an error.
+   * The upstream's error text, masked; empty: no error.
    */
   error: string;
   /**
-   * The upstream's own error code, such as BUILD_USER_ERROR; empty without an error.
+   * The upstream's error code, such as BUILD_USER_ERROR; empty: no error.
    */
   error_code: string;
   /**
-   * Exit code of an app or command that has ended; null where it is unknown.
+   * Exit code of an ended app or command; null: unknown.
    */
   exit_code: number | null;
   /**
@@ -1182,15 +1182,15 @@ export interface Operations {
    */
   id: string;
   /**
-   * Whether a client put it into Skaffold's stream (Handle), so that Skaffold did not do it.
+   * Whether a client put it into Skaffold's stream (Handle).
    */
   injected: boolean;
   /**
-   * Distinguishes operations of one subject that run at the same time (the job's id); otherwise empty.
+   * Distinguishes concurrent operations of one subject (a job's id); otherwise empty.
    */
   instance: Generated<string>;
   /**
-   * Number that Skaffold itself gives the loop; null where it gives none.
+   * Skaffold's own number of the loop; null: none.
    */
   iteration: number | null;
   /**
@@ -1202,47 +1202,47 @@ export interface Operations {
    */
   loop: number;
   /**
-   * succeeded, failed, canceled or unknown (its end was not observed); null while it runs.
+   * succeeded, failed, canceled or unknown (end not observed); null while it runs.
    */
   outcome: string | null;
   /**
-   * Platforms of a build, such as linux/amd64; empty where Skaffold does not report it.
+   * Platforms of a build, such as linux/amd64; empty: not reported.
    */
   platform: string;
   /**
-   * Project of the source, as it is in the source's name.
+   * Project, as in the source's name.
    */
   project: string;
   /**
-   * Short class of the cause, such as compile error, image not found, timeout. cancelled: it was stopped, which is no cause. Empty as cause is.
+   * Short class of the cause, such as compile error or timeout. cancelled: it was stopped, which is no cause.
    */
   reason: Generated<string>;
   /**
-   * Number of the configuration load in the session, from 1; 0 before the first. Vagrant and rkt: 0.
+   * Number of the configuration load in the session, from 1; 0 before the first, and of Vagrant and rkt.
    */
   runner: number;
   /**
-   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   * Id (ULID) of the session. Refers to sessions.session.
    */
   session: string;
   /**
-   * Full name of the source: workspace/developer/project/upstream.
+   * Full name: workspace/developer/project/upstream.
    */
   source: string;
   /**
-   * Position in the log of the event that began it. A number that grows with the log.
+   * Position in the log of the event that began it.
    */
   start_position: number;
   /**
-   * When it began, by the upstream's clock; null when that was not recorded.
+   * When it began, by the upstream's clock; null: not recorded.
    */
   started_at: string | null;
   /**
-   * Nanoseconds (0 to 999) to add to started_at, which has microseconds.
+   * Nanoseconds (0 to 999) to add to started_at.
    */
   started_ns: number;
   /**
-   * What it is about: artifact, pod, job, command …; may be empty.
+   * Artifact, pod, job, command …; may be empty.
    */
   subject: string;
   /**
@@ -1257,27 +1257,27 @@ export interface Operations {
 
 export interface PodRuns {
   /**
-   * Number of apps that the pod has, or had.
+   * Number of its apps.
    */
   apps: number | null;
   /**
-   * Developer of the source, as it is in the source's name.
+   * Developer, as in the source's name.
    */
   developer: string | null;
   /**
-   * Milliseconds from its start to its end, rounded down. Null while either is unknown, and where both can't be right: a time before 2000, an end more than a minute before the start, over 366 days for anything but a pod or app.
+   * Milliseconds from start to end, rounded down. Null: one is unknown, or both can't be right (before 2000, an end over a minute before the start, over 366 days except for pods and apps).
    */
   duration_ms: number | null;
   /**
-   * When it ended, by the upstream's clock; null while it runs or when that was not recorded.
+   * When it ended, by the upstream's clock; null: it runs, or not recorded.
    */
   ended_at: string | null;
   /**
-   * The upstream's error text, with secrets masked; empty without an error.
+   * The upstream's error text, masked; empty: no error.
    */
   error: string | null;
   /**
-   * Number of its apps that ended with an exit code above 0.
+   * Number of its apps with an exit code above 0.
    */
   failed_apps: number | null;
   /**
@@ -1285,11 +1285,11 @@ export interface PodRuns {
    */
   gone: boolean | null;
   /**
-   * Name that a kubelet gave the pod, else its id.
+   * Name from a kubelet, else its id.
    */
   name: string | null;
   /**
-   * succeeded, failed, canceled or unknown (its end was not observed); null while it runs.
+   * succeeded, failed, canceled or unknown (end not observed); null while it runs.
    */
   outcome: string | null;
   /**
@@ -1297,31 +1297,31 @@ export interface PodRuns {
    */
   pod: string | null;
   /**
-   * Project of the source, as it is in the source's name.
+   * Project, as in the source's name.
    */
   project: string | null;
   /**
-   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   * Id (ULID) of the session. Refers to sessions.session.
    */
   session: string | null;
   /**
-   * Full name of the source: workspace/developer/project/upstream.
+   * Full name: workspace/developer/project/upstream.
    */
   source: string | null;
   /**
-   * Position in the log of the event that began it. A number that grows with the log.
+   * Position in the log of the event that began it.
    */
   start_position: number | null;
   /**
-   * start_position as the API takes it (at=, after=).
+   * start_position as the API takes it.
    */
   start_position_text: string | null;
   /**
-   * When it began, by the upstream's clock; null when that was not recorded.
+   * When it began, by the upstream's clock; null: not recorded.
    */
   started_at: string | null;
   /**
-   * State of the pod, as last recorded, without rkt's prefix.
+   * State as last recorded, without rkt's prefix.
    */
   state: string | null;
   /**
@@ -1340,27 +1340,27 @@ export interface RedTimes {
    */
   green_at: string | null;
   /**
-   * Position in the log at which the good loop ended; null while red.
+   * Position at which the good loop ended; null while red.
    */
   green_end_position: number | null;
   /**
-   * Id of the source's next good loop; null: there is none yet.
+   * Id of the next good loop; null while red.
    */
   green_loop_id: string | null;
   /**
-   * Position in the log at which the good loop began; null while red.
+   * Position at which the good loop began; null while red.
    */
   green_start_position: number | null;
   /**
-   * Id of the failed loop that began it. Refers to operations.id.
+   * Id of its first failed loop. Refers to operations.id.
    */
   loop_id: string;
   /**
-   * Full name of the source: workspace/developer/project/upstream.
+   * Full name: workspace/developer/project/upstream.
    */
   source: string;
   /**
-   * Position in the log at which that loop began.
+   * Position at which that loop began.
    */
   start_position: number;
 }
@@ -1375,7 +1375,7 @@ export interface RktApps {
    */
   exit_code: number | null;
   /**
-   * Position in the log of the first event about it.
+   * Position of the first event about it.
    */
   first_position: number;
   /**
@@ -1383,7 +1383,7 @@ export interface RktApps {
    */
   gone: boolean;
   /**
-   * When the upstream was first observed without it; null while it exists.
+   * When it was first missed; null while it exists.
    */
   gone_at: string | null;
   /**
@@ -1399,7 +1399,7 @@ export interface RktApps {
    */
   image_version: string;
   /**
-   * Position in the log of the last event that changed the row.
+   * Position of the last event that changed the row.
    */
   last_position: number;
   /**
@@ -1407,11 +1407,11 @@ export interface RktApps {
    */
   pod: string;
   /**
-   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   * Id (ULID) of the session. Refers to sessions.session.
    */
   session: string;
   /**
-   * Full name of the source: workspace/developer/project/upstream.
+   * Full name: workspace/developer/project/upstream.
    */
   source: string;
   /**
@@ -1422,7 +1422,7 @@ export interface RktApps {
 
 export interface RktImages {
   /**
-   * Position in the log of the first event about it.
+   * Position of the first event about it.
    */
   first_position: number;
   /**
@@ -1430,7 +1430,7 @@ export interface RktImages {
    */
   gone: boolean;
   /**
-   * When the upstream was first observed without it; null while it exists.
+   * When it was first missed; null while it exists.
    */
   gone_at: string | null;
   /**
@@ -1446,7 +1446,7 @@ export interface RktImages {
    */
   labels: unknown;
   /**
-   * Position in the log of the last event that changed the row.
+   * Position of the last event that changed the row.
    */
   last_position: number;
   /**
@@ -1454,7 +1454,7 @@ export interface RktImages {
    */
   name: string;
   /**
-   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   * Id (ULID) of the session. Refers to sessions.session.
    */
   session: string;
   /**
@@ -1462,7 +1462,7 @@ export interface RktImages {
    */
   size: number;
   /**
-   * Full name of the source: workspace/developer/project/upstream.
+   * Full name: workspace/developer/project/upstream.
    */
   source: string;
   /**
@@ -1489,11 +1489,11 @@ export interface RktNetworks {
    */
   pod: string;
   /**
-   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   * Id (ULID) of the session. Refers to sessions.session.
    */
   session: string;
   /**
-   * Full name of the source: workspace/developer/project/upstream.
+   * Full name: workspace/developer/project/upstream.
    */
   source: string;
 }
@@ -1512,11 +1512,11 @@ export interface RktPods {
    */
   created_at: string | null;
   /**
-   * Position in the log of the first event about it.
+   * Position of the first event about it.
    */
   first_position: number;
   /**
-   * When it was marked for garbage collection; null: it was not.
+   * When it was marked for garbage collection; null: not.
    */
   gc_marked_at: string | null;
   /**
@@ -1524,15 +1524,15 @@ export interface RktPods {
    */
   gone: boolean;
   /**
-   * When the upstream was first observed without it; null while it exists.
+   * When it was first missed; null while it exists.
    */
   gone_at: string | null;
   /**
-   * Position in the log of the last event that changed the row.
+   * Position of the last event that changed the row.
    */
   last_position: number;
   /**
-   * Name that a kubelet gave the pod, else its id.
+   * Name from a kubelet, else its id.
    */
   name: string;
   /**
@@ -1544,15 +1544,15 @@ export interface RktPods {
    */
   pod: string;
   /**
-   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   * Id (ULID) of the session. Refers to sessions.session.
    */
   session: string;
   /**
-   * Full name of the source: workspace/developer/project/upstream.
+   * Full name: workspace/developer/project/upstream.
    */
   source: string;
   /**
-   * When it was started; null: it was not.
+   * When it was started; null: not.
    */
   started_at: string | null;
   /**
@@ -1563,46 +1563,46 @@ export interface RktPods {
 
 export interface SessionLabels {
   /**
-   * When the dev loop began from which on they hold, by the upstream's clock. Until the session's next row.
+   * From when on they hold, until the session's next row: the start of a dev loop, by the upstream's clock.
    */
   at: string;
   /**
-   * Labels (branch, commit, dirty) with their values from then on, as JSON; null: none of this name. Others are the session's.
+   * Changed labels (branch, commit, dirty) with their values from then on; null: removed. Others are the session's.
    */
   labels: unknown;
   /**
-   * Nanoseconds (0 to 999) to add to at, which has microseconds.
+   * Nanoseconds (0 to 999) to add to at.
    */
   ns: number;
   /**
-   * Position in the log of session.labelled, the event that recorded them.
+   * Position of the event session.labelled.
    */
   position: number;
   /**
-   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   * Id (ULID) of the session. Refers to sessions.session.
    */
   session: string;
   /**
-   * Full name of the source: workspace/developer/project/upstream.
+   * Full name: workspace/developer/project/upstream.
    */
   source: string;
 }
 
 export interface Sessions {
   /**
-   * What the tool recommends against this failure; empty: nothing.
+   * What the tool recommends; empty: nothing.
    */
   advice: Generated<string>;
   /**
-   * The line that says why it failed, from its output or its error; empty: it did not fail, or nothing is known.
+   * The line that says why it failed, from its output or error; empty: none known.
    */
   cause: Generated<string>;
   /**
-   * File that the cause names, as it was printed; empty: none.
+   * File that the cause names, as printed; empty: none.
    */
   cause_file: Generated<string>;
   /**
-   * The reason with the cause, without what differs from run to run (numbers, ids, paths, hashes): to count causes of one kind.
+   * reason and cause without numbers, ids, paths and hashes: equal for causes of one kind.
    */
   cause_group: Generated<string>;
   /**
@@ -1610,15 +1610,15 @@ export interface Sessions {
    */
   cause_line: number | null;
   /**
-   * The command that `tapedeck run` recorded, without secrets; empty: none. One that only started Skaffold, such as make, gives no exit_code; end_reason has its own.
+   * The command that `tapedeck run` recorded, masked; empty: none. A wrapper such as make has its exit code in end_reason, not in exit_code.
    */
   command_line: Generated<string>;
   /**
-   * Developer of the source, as it is in the source's name.
+   * Developer, as in the source's name.
    */
   developer: string;
   /**
-   * Position in the log of the event that ended the session; null while it runs.
+   * Position of the event that ended the session; null while it runs.
    */
   end_position: number | null;
   /**
@@ -1626,35 +1626,35 @@ export interface Sessions {
    */
   end_reason: string;
   /**
-   * When it ended, by the upstream's clock; null while it runs or when that was not recorded.
+   * When it ended, by the upstream's clock; null: it runs, or not recorded.
    */
   ended_at: string | null;
   /**
-   * Nanoseconds (0 to 999) to add to ended_at, which has microseconds.
+   * Nanoseconds (0 to 999) to add to ended_at.
    */
   ended_ns: number;
   /**
-   * Exit code of the upstream's process, else of the command of `tapedeck run` around it; null: unknown, or a signal ended it.
+   * Exit code of the upstream's process, else of the command that `tapedeck run` ran; null: unknown, or a signal.
    */
   exit_code: number | null;
   /**
-   * How often events of the session may be missing.
+   * Number of gaps: events may be missing there.
    */
   gaps: number;
   /**
-   * Labels of the session (branch, commit, host, your own) as one JSON object of texts.
+   * Labels of the session (branch, commit, host, your own): a JSON object of texts.
    */
   labels: unknown;
   /**
-   * Position in the log of the last event that changed the row.
+   * Position of the last event that changed the row.
    */
   last_position: number;
   /**
-   * Project of the source, as it is in the source's name.
+   * Project, as in the source's name.
    */
   project: string;
   /**
-   * Short class of the cause, such as compile error, image not found, timeout. cancelled: it was stopped, which is no cause. Empty as cause is.
+   * Short class of the cause, such as compile error or timeout. cancelled: it was stopped, which is no cause.
    */
   reason: Generated<string>;
   /**
@@ -1662,19 +1662,19 @@ export interface Sessions {
    */
   session: string;
   /**
-   * Full name of the source: workspace/developer/project/upstream.
+   * Full name: workspace/developer/project/upstream.
    */
   source: string;
   /**
-   * Position in the log of the event that began it. A number that grows with the log.
+   * Position in the log of the event that began it.
    */
   start_position: number;
   /**
-   * When it began, by the upstream's clock; null when that was not recorded.
+   * When it began, by the upstream's clock; null: not recorded.
    */
   started_at: string | null;
   /**
-   * Nanoseconds (0 to 999) to add to started_at, which has microseconds.
+   * Nanoseconds (0 to 999) to add to started_at.
    */
   started_ns: number;
   /**
@@ -1682,7 +1682,7 @@ export interface Sessions {
    */
   upstream: string;
   /**
-   * Version of the upstream, as it reports it; empty: it does not.
+   * Version that the upstream reports; empty: none.
    */
   upstream_version: string;
   /**
@@ -1697,7 +1697,7 @@ export interface SetAsideEvents {
    */
   error: string;
   /**
-   * SQLSTATE of what Postgres answered, or the name of the error that was thrown while the rows were made.
+   * SQLSTATE of Postgres' answer, or the name of the error that making the rows threw.
    */
   error_code: string;
   /**
@@ -1705,7 +1705,7 @@ export interface SetAsideEvents {
    */
   kind: string;
   /**
-   * Position of the event in the log. tapedeck.position_text writes it as the API takes it.
+   * Position in the log. tapedeck.position_text writes it as the API takes it.
    */
   position: number;
   /**
@@ -1713,15 +1713,15 @@ export interface SetAsideEvents {
    */
   recorded_at: string;
   /**
-   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   * Id (ULID) of the session. Refers to sessions.session.
    */
   session: string;
   /**
-   * When these tables were tried, by query's clock. A rebuild tries every event again.
+   * When it was tried, by query's clock. A rebuild tries again.
    */
   set_aside_at: string;
   /**
-   * Full name of the source: workspace/developer/project/upstream.
+   * Full name: workspace/developer/project/upstream.
    */
   source: string;
   /**
@@ -1732,11 +1732,11 @@ export interface SetAsideEvents {
 
 export interface SetAsideSources {
   /**
-   * How many events were set aside, without those of erased sessions; where not all are listed, at most so many.
+   * Number of events set aside, without those of erased sessions; an upper bound where not all are listed.
    */
   events: number;
   /**
-   * Position in the log of the first of them.
+   * Position of the first of them.
    */
   first_position: number;
   /**
@@ -1744,19 +1744,19 @@ export interface SetAsideSources {
    */
   last_at: string;
   /**
-   * Position in the log of the last of them.
+   * Position of the last of them.
    */
   last_position: number;
   /**
-   * Full name of the source: workspace/developer/project/upstream.
+   * Full name: workspace/developer/project/upstream.
    */
   source: string;
   /**
-   * Position of the first one that set_aside_events does not list; null: it lists all.
+   * Position of the first that set_aside_events omits; null: none.
    */
   unlisted_first_position: number | null;
   /**
-   * Position of the last one that set_aside_events does not list; null: it lists all.
+   * Position of the last that set_aside_events omits; null: none.
    */
   unlisted_last_position: number | null;
   /**
@@ -1771,15 +1771,15 @@ export interface SkaffoldArtifacts {
    */
   artifact: string;
   /**
-   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   * Id (ULID) of the session. Refers to sessions.session.
    */
   session: string;
   /**
-   * Full name of the source: workspace/developer/project/upstream.
+   * Full name: workspace/developer/project/upstream.
    */
   source: string;
   /**
-   * Status of its build, as Skaffold names it.
+   * Status of its build in Skaffold's words.
    */
   status: string;
 }
@@ -1814,18 +1814,18 @@ export interface SkaffoldDebugContainers {
    */
   runtime: string;
   /**
-   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   * Id (ULID) of the session. Refers to sessions.session.
    */
   session: string;
   /**
-   * Full name of the source: workspace/developer/project/upstream.
+   * Full name: workspace/developer/project/upstream.
    */
   source: string;
 }
 
 export interface SkaffoldPhases {
   /**
-   * Whether a change triggers the phase without being asked; null where Skaffold does not say.
+   * Whether a change triggers the phase by itself; null: Skaffold does not say.
    */
   auto_trigger: boolean | null;
   /**
@@ -1833,15 +1833,15 @@ export interface SkaffoldPhases {
    */
   phase: string;
   /**
-   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   * Id (ULID) of the session. Refers to sessions.session.
    */
   session: string;
   /**
-   * Full name of the source: workspace/developer/project/upstream.
+   * Full name: workspace/developer/project/upstream.
    */
   source: string;
   /**
-   * Its status, as Skaffold names it.
+   * Its status in Skaffold's words.
    */
   status: string;
   /**
@@ -1888,11 +1888,11 @@ export interface SkaffoldPorts {
    */
   resource_type: string;
   /**
-   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   * Id (ULID) of the session. Refers to sessions.session.
    */
   session: string;
   /**
-   * Full name of the source: workspace/developer/project/upstream.
+   * Full name: workspace/developer/project/upstream.
    */
   source: string;
 }
@@ -1903,15 +1903,15 @@ export interface SkaffoldResources {
    */
   resource: string;
   /**
-   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   * Id (ULID) of the session. Refers to sessions.session.
    */
   session: string;
   /**
-   * Full name of the source: workspace/developer/project/upstream.
+   * Full name: workspace/developer/project/upstream.
    */
   source: string;
   /**
-   * Its status, as Skaffold names it.
+   * Its status in Skaffold's words.
    */
   status: string;
 }
@@ -1922,11 +1922,11 @@ export interface SlowestArtifacts {
    */
   artifact: string | null;
   /**
-   * Number of builds that ran: succeeded or failed, not cached, not injected.
+   * Number of builds that ran: not cached, not injected, and succeeded or failed.
    */
   builds: number | null;
   /**
-   * Milliseconds: sum of duration_ms of the builds that ran.
+   * Sum of their duration_ms.
    */
   built_ms: number | null;
   /**
@@ -1938,15 +1938,15 @@ export interface SlowestArtifacts {
    */
   developers: number | null;
   /**
-   * Milliseconds: median of duration_ms of the builds that ran.
+   * Median of their duration_ms.
    */
   p50_ms: number | null;
   /**
-   * Milliseconds: 90th percentile of duration_ms of the builds that ran.
+   * 90th percentile of their duration_ms.
    */
   p90_ms: number | null;
   /**
-   * Project of the source, as it is in the source's name.
+   * Project, as in the source's name.
    */
   project: string | null;
   /**
@@ -1964,7 +1964,7 @@ export interface Snapshots {
 
 export interface Sources {
   /**
-   * Address of the upstream as it was dialled last.
+   * Address of the upstream when it was last dialled.
    */
   address: string;
   /**
@@ -1972,19 +1972,19 @@ export interface Sources {
    */
   connected: boolean;
   /**
-   * Developer of the source, as it is in the source's name.
+   * Developer, as in the source's name.
    */
   developer: string;
   /**
-   * Name of the developer as it was given, before it was made fit for a source's name.
+   * Name of the developer as it was entered.
    */
   developer_name: string;
   /**
-   * Position in the log of the first event about it.
+   * Position of the first event about it.
    */
   first_position: number;
   /**
-   * How often events of the source may be missing.
+   * Number of gaps: events may be missing there.
    */
   gaps: number;
   /**
@@ -2000,23 +2000,23 @@ export interface Sources {
    */
   last_event_ns: number;
   /**
-   * Position in the log of the last event that changed the row.
+   * Position of the last event that changed the row.
    */
   last_position: number;
   /**
-   * For a lost source: when it was last heard; otherwise null.
+   * For a lost source: when it was last seen; otherwise null.
    */
   not_heard_since: string | null;
   /**
-   * Project of the source, as it is in the source's name.
+   * Project, as in the source's name.
    */
   project: string;
   /**
-   * Name of the project as it was given, before it was made fit for a source's name.
+   * Name of the project as it was entered.
    */
   project_name: string;
   /**
-   * Full name of the source: workspace/developer/project/upstream.
+   * Full name: workspace/developer/project/upstream.
    */
   source: string;
   /**
@@ -2035,19 +2035,19 @@ export interface Sources {
 
 export interface TimeToGreen {
   /**
-   * What the tool recommends against this failure; empty: nothing.
+   * What the tool recommends; empty: nothing.
    */
   advice: string | null;
   /**
-   * The line that says why it failed, from its output or its error; empty: it did not fail, or nothing is known.
+   * The line that says why it failed, from its output or error; empty: none known.
    */
   cause: string | null;
   /**
-   * File that the cause names, as it was printed; empty: none.
+   * File that the cause names, as printed; empty: none.
    */
   cause_file: string | null;
   /**
-   * The reason with the cause, without what differs from run to run (numbers, ids, paths, hashes): to count causes of one kind.
+   * reason and cause without numbers, ids, paths and hashes: equal for causes of one kind.
    */
   cause_group: string | null;
   /**
@@ -2055,27 +2055,27 @@ export interface TimeToGreen {
    */
   cause_line: number | null;
   /**
-   * Developer of the source, as it is in the source's name.
+   * Developer, as in the source's name.
    */
   developer: string | null;
   /**
-   * Position in the log at which the good loop ended; null while red.
+   * Position at which the good loop ended; null while red.
    */
   end_position: number | null;
   /**
-   * end_position as the API takes it (at=, after=).
+   * end_position as the API takes it.
    */
   end_position_text: string | null;
   /**
-   * Error text of what failed first, with secrets masked; the loop's own where it has none.
+   * Error text of what failed first, masked; the loop's where it has none.
    */
   error: string | null;
   /**
-   * Error code of what failed first; the loop's own where that says more than UNKNOWN_ERROR.
+   * Error code of what failed first; the loop's where that says more than UNKNOWN_ERROR.
    */
   error_code: string | null;
   /**
-   * Error texts of those loops, in their order.
+   * Error texts of those loops, in order.
    */
   errors_between: string[] | null;
   /**
@@ -2083,15 +2083,15 @@ export interface TimeToGreen {
    */
   failed_at: string | null;
   /**
-   * Kind of the operation that failed first: init, build, test, deploy, check …; empty: none failed or none is known. Also in a loop that succeeded, where Skaffold went on after a failed sync.
+   * Kind of what failed first: init, build, test, deploy, check …; empty: none known. Also of a failed sync after which the loop succeeded.
    */
   failed_phase: string | null;
   /**
-   * Subject of the operation that failed first, such as the artifact; empty: the phase as a whole, or a phase that has none.
+   * Subject of what failed first, such as the artifact; empty: the whole phase.
    */
   failed_subject: string | null;
   /**
-   * When the next good loop of the source ended, also in a later session; null: there is none yet.
+   * When the source's next good loop ended, also in a later session; null while red.
    */
   green_at: string | null;
   /**
@@ -2099,43 +2099,43 @@ export interface TimeToGreen {
    */
   green_loop_id: string | null;
   /**
-   * Labels when the dev loop began: those of its session, with what had changed by then (branch, commit, dirty). One JSON object of texts.
+   * Labels when the dev loop began: the session's, with what had changed by then. A JSON object of texts.
    */
   labels: unknown | null;
   /**
-   * Id of the failed loop that began it. Refers to operations.id.
+   * Id of its first failed loop. Refers to operations.id.
    */
   loop_id: string | null;
   /**
-   * Number of failed loops between the first failed one and the good one: what was tried.
+   * Number of failed loops in between.
    */
   loops_between: number | null;
   /**
-   * Project of the source, as it is in the source's name.
+   * Project, as in the source's name.
    */
   project: string | null;
   /**
-   * Short class of the cause, such as compile error, image not found, timeout. cancelled: it was stopped, which is no cause. Empty as cause is.
+   * Short class of the cause, such as compile error or timeout. cancelled: it was stopped, which is no cause.
    */
   reason: string | null;
   /**
-   * Whole milliseconds from failed_at to green_at; null while red, and where these can't both be right.
+   * Milliseconds from failed_at to green_at; null while red, and where both can't be right.
    */
   red_ms: number | null;
   /**
-   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   * Id (ULID) of the session. Refers to sessions.session.
    */
   session: string | null;
   /**
-   * Full name of the source: workspace/developer/project/upstream.
+   * Full name: workspace/developer/project/upstream.
    */
   source: string | null;
   /**
-   * Position in the log at which the first failed loop began.
+   * Position at which the first failed loop began.
    */
   start_position: number | null;
   /**
-   * start_position as the API takes it (at=, after=).
+   * start_position as the API takes it.
    */
   start_position_text: string | null;
   /**
@@ -2146,7 +2146,7 @@ export interface TimeToGreen {
 
 export interface VagrantBases {
   /**
-   * Position in the log of the first event about it.
+   * Position of the first event about it.
    */
   first_position: number;
   /**
@@ -2154,7 +2154,7 @@ export interface VagrantBases {
    */
   gone: boolean;
   /**
-   * When the upstream was first observed without it; null while it exists.
+   * When it was first missed; null while it exists.
    */
   gone_at: string | null;
   /**
@@ -2162,11 +2162,11 @@ export interface VagrantBases {
    */
   id: string;
   /**
-   * Position in the log of the last event that changed the row.
+   * Position of the last event that changed the row.
    */
   last_position: number;
   /**
-   * The upstream's own Protocol Buffers message, as last answered, with secrets masked.
+   * The upstream's Protocol Buffers message, as last answered, masked.
    */
   message: Buffer;
   /**
@@ -2182,11 +2182,11 @@ export interface VagrantBases {
    */
   remote_enabled: boolean;
   /**
-   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   * Id (ULID) of the session. Refers to sessions.session.
    */
   session: string;
   /**
-   * Full name of the source: workspace/developer/project/upstream.
+   * Full name: workspace/developer/project/upstream.
    */
   source: string;
 }
@@ -2197,7 +2197,7 @@ export interface VagrantBoxes {
    */
   directory: string;
   /**
-   * Position in the log of the first event about it.
+   * Position of the first event about it.
    */
   first_position: number;
   /**
@@ -2205,7 +2205,7 @@ export interface VagrantBoxes {
    */
   gone: boolean;
   /**
-   * When the upstream was first observed without it; null while it exists.
+   * When it was first missed; null while it exists.
    */
   gone_at: string | null;
   /**
@@ -2213,11 +2213,11 @@ export interface VagrantBoxes {
    */
   id: string;
   /**
-   * Position in the log of the last event that changed the row.
+   * Position of the last event that changed the row.
    */
   last_position: number;
   /**
-   * The upstream's own Protocol Buffers message, as last answered, with secrets masked.
+   * The upstream's Protocol Buffers message, as last answered, masked.
    */
   message: Buffer;
   /**
@@ -2233,11 +2233,11 @@ export interface VagrantBoxes {
    */
   provider: string;
   /**
-   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   * Id (ULID) of the session. Refers to sessions.session.
    */
   session: string;
   /**
-   * Full name of the source: workspace/developer/project/upstream.
+   * Full name: workspace/developer/project/upstream.
    */
   source: string;
   /**
@@ -2264,23 +2264,23 @@ export interface VagrantCommandTimes {
    */
   command: string | null;
   /**
-   * Developer of the source, as it is in the source's name.
+   * Developer, as in the source's name.
    */
   developer: string | null;
   /**
-   * Milliseconds from its start to its end, rounded down. Null while either is unknown, and where both can't be right: a time before 2000, an end more than a minute before the start, over 366 days for anything but a pod or app.
+   * Milliseconds from start to end, rounded down. Null: one is unknown, or both can't be right (before 2000, an end over a minute before the start, over 366 days except for pods and apps).
    */
   duration_ms: number | null;
   /**
-   * The upstream's error text, with secrets masked; empty without an error.
+   * The upstream's error text, masked; empty: no error.
    */
   error: string | null;
   /**
-   * The upstream's own error code, such as BUILD_USER_ERROR; empty without an error.
+   * The upstream's error code, such as BUILD_USER_ERROR; empty: no error.
    */
   error_code: string | null;
   /**
-   * Exit code of the command; null while it runs, and where a failed one reported 0.
+   * Its exit code; null while it runs, and where a failed one reported 0.
    */
   exit_code: number | null;
   /**
@@ -2288,19 +2288,19 @@ export interface VagrantCommandTimes {
    */
   job: string | null;
   /**
-   * Labels of the session (branch, commit, host, your own) as one JSON object of texts.
+   * Labels of the session (branch, commit, host, your own): a JSON object of texts.
    */
   labels: unknown | null;
   /**
-   * Name of the machine; null for a command that was for all of a project or basis.
+   * Name of the machine; null: all of a project or basis.
    */
   machine: string | null;
   /**
-   * succeeded, failed, canceled or unknown (its end was not observed); null while it runs.
+   * succeeded, failed, canceled or unknown (end not observed); null while it runs.
    */
   outcome: string | null;
   /**
-   * Project of the source, as it is in the source's name.
+   * Project, as in the source's name.
    */
   project: string | null;
   /**
@@ -2308,27 +2308,27 @@ export interface VagrantCommandTimes {
    */
   provider: string | null;
   /**
-   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   * Id (ULID) of the session. Refers to sessions.session.
    */
   session: string | null;
   /**
-   * Full name of the source: workspace/developer/project/upstream.
+   * Full name: workspace/developer/project/upstream.
    */
   source: string | null;
   /**
-   * Position in the log of the event that began it. A number that grows with the log.
+   * Position in the log of the event that began it.
    */
   start_position: number | null;
   /**
-   * start_position as the API takes it (at=, after=).
+   * start_position as the API takes it.
    */
   start_position_text: string | null;
   /**
-   * When the command began; when it ended where its start was not recorded.
+   * When it began; when it ended where its start was not recorded.
    */
   started_at: string | null;
   /**
-   * Version of Vagrant's server, as it reports it.
+   * Version that Vagrant's server reports.
    */
   vagrant_version: string | null;
   /**
@@ -2347,7 +2347,7 @@ export interface VagrantJobs {
    */
   assigned_at: string | null;
   /**
-   * When its cancellation was requested; null: it was not.
+   * When its cancellation was requested; null: never.
    */
   cancel_requested_at: string | null;
   /**
@@ -2355,15 +2355,15 @@ export interface VagrantJobs {
    */
   command: string;
   /**
-   * When it was completed; null while it runs, and when it was canceled before it began.
+   * When it was completed; null while it runs, or canceled before it began.
    */
   completed_at: string | null;
   /**
-   * The upstream's error text, with secrets masked; empty without an error.
+   * The upstream's error text, masked; empty: no error.
    */
   error: string;
   /**
-   * The upstream's own error code, such as BUILD_USER_ERROR; empty without an error.
+   * The upstream's error code, such as BUILD_USER_ERROR; empty: no error.
    */
   error_code: string;
   /**
@@ -2375,7 +2375,7 @@ export interface VagrantJobs {
    */
   expires_at: string | null;
   /**
-   * Position in the log of the first event about it.
+   * Position of the first event about it.
    */
   first_position: number;
   /**
@@ -2383,11 +2383,11 @@ export interface VagrantJobs {
    */
   job: string;
   /**
-   * Position in the log of the last event that changed the row.
+   * Position of the last event that changed the row.
    */
   last_position: number;
   /**
-   * The upstream's own Protocol Buffers message, as last answered, with secrets masked.
+   * The upstream's Protocol Buffers message, as last answered, masked.
    */
   message: Buffer | null;
   /**
@@ -2395,7 +2395,7 @@ export interface VagrantJobs {
    */
   operation: string;
   /**
-   * succeeded, failed, canceled or unknown (its end was not observed); null while it runs.
+   * succeeded, failed, canceled or unknown (end not observed); null while it runs.
    */
   outcome: string | null;
   /**
@@ -2419,15 +2419,15 @@ export interface VagrantJobs {
    */
   scope_name: string;
   /**
-   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   * Id (ULID) of the session. Refers to sessions.session.
    */
   session: string;
   /**
-   * Full name of the source: workspace/developer/project/upstream.
+   * Full name: workspace/developer/project/upstream.
    */
   source: string;
   /**
-   * Whether a command that crashed or runs elsewhere left it behind.
+   * Whether it is left over from a command that crashed or runs elsewhere.
    */
   stale: boolean;
   /**
@@ -2435,7 +2435,7 @@ export interface VagrantJobs {
    */
   started_at: string | null;
   /**
-   * State that the server last reported. SUCCESS also for a failed command: see outcome.
+   * State that the server last reported; SUCCESS also for a failed command (see outcome).
    */
   state: string;
 }
@@ -2467,7 +2467,7 @@ export interface VagrantProjects {
    */
   basis_name: string;
   /**
-   * Position in the log of the first event about it.
+   * Position of the first event about it.
    */
   first_position: number;
   /**
@@ -2475,7 +2475,7 @@ export interface VagrantProjects {
    */
   gone: boolean;
   /**
-   * When the upstream was first observed without it; null while it exists.
+   * When it was first missed; null while it exists.
    */
   gone_at: string | null;
   /**
@@ -2483,11 +2483,11 @@ export interface VagrantProjects {
    */
   id: string;
   /**
-   * Position in the log of the last event that changed the row.
+   * Position of the last event that changed the row.
    */
   last_position: number;
   /**
-   * The upstream's own Protocol Buffers message, as last answered, with secrets masked.
+   * The upstream's Protocol Buffers message, as last answered, masked.
    */
   message: Buffer;
   /**
@@ -2503,11 +2503,11 @@ export interface VagrantProjects {
    */
   remote_enabled: boolean;
   /**
-   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   * Id (ULID) of the session. Refers to sessions.session.
    */
   session: string;
   /**
-   * Full name of the source: workspace/developer/project/upstream.
+   * Full name: workspace/developer/project/upstream.
    */
   source: string;
 }
@@ -2522,7 +2522,7 @@ export interface VagrantRunners {
    */
   components: unknown;
   /**
-   * Position in the log of the first event about it.
+   * Position of the first event about it.
    */
   first_position: number;
   /**
@@ -2530,7 +2530,7 @@ export interface VagrantRunners {
    */
   gone: boolean;
   /**
-   * When the upstream was first observed without it; null while it exists.
+   * When it was first missed; null while it exists.
    */
   gone_at: string | null;
   /**
@@ -2538,19 +2538,19 @@ export interface VagrantRunners {
    */
   id: string;
   /**
-   * Position in the log of the last event that changed the row.
+   * Position of the last event that changed the row.
    */
   last_position: number;
   /**
-   * The upstream's own Protocol Buffers message, as last answered, with secrets masked.
+   * The upstream's Protocol Buffers message, as last answered, masked.
    */
   message: Buffer;
   /**
-   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   * Id (ULID) of the session. Refers to sessions.session.
    */
   session: string;
   /**
-   * Full name of the source: workspace/developer/project/upstream.
+   * Full name: workspace/developer/project/upstream.
    */
   source: string;
 }
@@ -2565,7 +2565,7 @@ export interface VagrantTargets {
    */
   box_version: string;
   /**
-   * Position in the log of the first event about it.
+   * Position of the first event about it.
    */
   first_position: number;
   /**
@@ -2573,7 +2573,7 @@ export interface VagrantTargets {
    */
   gone: boolean;
   /**
-   * When the upstream was first observed without it; null while it exists.
+   * When it was first missed; null while it exists.
    */
   gone_at: string | null;
   /**
@@ -2581,7 +2581,7 @@ export interface VagrantTargets {
    */
   id: string;
   /**
-   * Position in the log of the last event that changed the row.
+   * Position of the last event that changed the row.
    */
   last_position: number;
   /**
@@ -2593,7 +2593,7 @@ export interface VagrantTargets {
    */
   machine_state: string;
   /**
-   * The upstream's own Protocol Buffers message, as last answered, with secrets masked.
+   * The upstream's Protocol Buffers message, as last answered, masked.
    */
   message: Buffer;
   /**
@@ -2613,15 +2613,15 @@ export interface VagrantTargets {
    */
   provider: string;
   /**
-   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   * Id (ULID) of the session. Refers to sessions.session.
    */
   session: string;
   /**
-   * Full name of the source: workspace/developer/project/upstream.
+   * Full name: workspace/developer/project/upstream.
    */
   source: string;
   /**
-   * State as the server names it. DESTROYED also for a machine that is powered off.
+   * State in the server's words; DESTROYED also for a machine that is powered off.
    */
   state: string;
   /**
@@ -2636,7 +2636,7 @@ export interface WaitingByDeveloper {
    */
   day: Timestamp | null;
   /**
-   * Developer of the source, as it is in the source's name.
+   * Developer, as in the source's name.
    */
   developer: string | null;
   /**
@@ -2648,23 +2648,23 @@ export interface WaitingByDeveloper {
    */
   loops: number | null;
   /**
-   * Number of them during which the next change came.
+   * Number of them that were overtaken.
    */
   overtaken: number | null;
   /**
-   * Project of the source, as it is in the source's name.
+   * Project, as in the source's name.
    */
   project: string | null;
   /**
-   * Milliseconds: median of ready_ms.
+   * Median of ready_ms.
    */
   ready_p50_ms: number | null;
   /**
-   * Milliseconds: 90th percentile of ready_ms.
+   * 90th percentile of ready_ms.
    */
   ready_p90_ms: number | null;
   /**
-   * Milliseconds: sum of duration_ms of all loops, failed ones included.
+   * Sum of duration_ms of all loops, failed ones included.
    */
   waited_ms: number | null;
   /**

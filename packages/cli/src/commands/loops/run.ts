@@ -58,10 +58,11 @@ function loopName({ session, runner, loop }: Operation): string {
 
 const longest = 80;
 
-/** "sync web: container not found", also of a loop that went on and succeeded. */
+/** "sync web (4 tries): container not found", also of a loop that went on and succeeded. */
 function causeText({ cause, outcome }: Operation): string {
   if (cause === null) return outcome === "failed" ? "failed; the tool gave no reason" : "";
-  const name = [cause.phase, cause.subject].filter((part) => part !== "").join(" ");
+  const tries = cause.tries > 1 ? `(${cause.tries} tries)` : "";
+  const name = [cause.phase, cause.subject, tries].filter((part) => part !== "").join(" ");
   const text = [plainLine(name), plainLine(cause.text || cause.reason)].filter((part) => part !== "").join(": ");
   return text.length > longest ? `${text.slice(0, longest - 1)}…` : text;
 }

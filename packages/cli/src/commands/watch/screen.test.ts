@@ -50,7 +50,7 @@ const row = (source: string, loops: readonly Loop[], of: Partial<Lane> = {}): [s
   },
 ];
 const text = "kubectl apply: exit status 1";
-const place = { group: "", file: null, line: null, advice: null, phase: "", subject: "" };
+const place = { group: "", file: null, line: null, advice: null, phase: "", subject: "", tries: 1 };
 const cause = { text, reason: "unknown", ...place };
 const failed = loop({
   startedAt: at - 10_000,

@@ -124,8 +124,8 @@ function operationJson(operation: Operation): AnswerOf<"Operation"> {
 
 export function causeJson(cause: Cause | undefined): AnswerOf<"Cause"> | null {
   if (cause === undefined) return null;
-  const { text, reason, group, file, line = null, advice, phase, subject } = cause;
-  return { text, reason, group, file: textJson(file), line, advice: textJson(advice), phase, subject };
+  const { text, reason, group, file, line = null, advice, phase, subject, tries } = cause;
+  return { text, reason, group, file: textJson(file), line, advice: textJson(advice), phase, subject, tries };
 }
 
 /** A value that is not known yet, such as an end or an outcome, is null and never an empty text. */

@@ -30,7 +30,7 @@ export const causes: View = {
     const [own, later] = await Promise.all([failedIn(tx, batch, ended), failedBefore(tx, output, late)]);
     const failed = [...new Map([...own, ...later].map((row) => [row.id, row])).values()];
     await explainOperations(tx, output, failed);
-    await explainLoops(tx, output, [...ended, ...failed]);
+    await explainLoops(tx, output, [...ended, ...failed, ...(await unfinishedLoops(tx, endedIn(batch)))]);
     await explainSessions(tx, output, [
       ...endedIn(batch),
       ...[...ended, ...failed, ...late].map(({ session }) => session),
@@ -47,6 +47,17 @@ function failuresOf(batch: readonly RecordedEvent[]): readonly LoopKey[] {
     if (step.outcome === "failed" || step.pairing.kind === "loop") keys.set(loopName(step.pairing), step.pairing);
   }
   return [...keys.values()];
+}
+
+/** The loops that were under way when their sessions ended. */
+async function unfinishedLoops(tx: Tx, names: readonly string[]): Promise<readonly LoopKey[]> {
+  if (names.length === 0) return [];
+  const { rows } = await sql<LoopKey>`
+    select session, runner, loop from operations
+    where session = any(${[...new Set(names)]}::text[]) and kind = 'loop' and outcome = 'unknown' and not injected`.execute(
+    tx,
+  );
+  return rows;
 }
 
 function endedIn(batch: readonly RecordedEvent[]): readonly string[] {
@@ -164,7 +175,7 @@ async function explainLoops(tx: Tx, output: OutputReader, keys: readonly LoopKey
     where not o.injected order by o.start_position, o.id`.execute(tx);
   const found = await inTurn([...Map.groupBy(rows, loopName).values()], async (own) => {
     const loop = own.find(({ kind, outcome }) => kind === "loop" && outcome !== null);
-    if (loop === undefined || loop.outcome === "unknown" || loop.outcome === "canceled") return undefined;
+    if (loop === undefined || loop.outcome === "canceled") return undefined;
     const cause = firstFailed(own.filter(({ kind }) => kind !== "loop"));
     if (cause !== undefined) return { ...causeColumnsOf(cause), id: loop.id };
     if (loop.outcome !== "failed") return { ...noCause, id: loop.id };

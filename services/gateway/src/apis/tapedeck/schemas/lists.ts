@@ -54,6 +54,7 @@ export const cause = z
     advice: text("What the tool recommends; null: nothing.").nullable(),
     phase: text("Of a loop: the kind of the step that failed first in it; otherwise empty.", "build"),
     subject: text("Of a loop: that step's subject; may be empty.", "web"),
+    tries: count("Of a loop: how often that step failed in it. Skaffold tries a sync up to four times. Otherwise 1."),
   })
   .describe("Why something failed, concluded from its output and its error when it is recorded.");
 

@@ -55,6 +55,7 @@ function causeOf(step: string, summary: string, log: readonly Found[]): Failure[
     advice: advice ?? "",
     phase: "",
     subject: "",
+    tries: 1,
   };
 }
 
