@@ -112,6 +112,7 @@ describe("the JSON of the API's resources", () => {
         advice: null,
         phase: "",
         subject: "",
+        tries: 1,
       },
       cacheHit: false,
       platform: "linux/amd64",

@@ -95,7 +95,9 @@ describe.skipIf(browserProgram === undefined)("a session that was exported as a 
     await using opened = await openFile(browser, file);
     const { page, errors, requests } = opened;
     await openFailedLoop(page);
-    await page.getByRole("heading", { name: /deploy: unable to recognize "STDIN": no matches for kind/ }).waitFor();
+    await page
+      .getByRole("heading", { name: /deploy: error: unable to recognize "STDIN": no matches for kind/ })
+      .waitFor();
     await page.locator(".log .error", { hasText: /no matches for kind "Deploymint"/ }).waitFor();
     await page.getByLabel("What differs from the last good loop").locator("ol, p").first().waitFor();
     const changed = page.getByLabel("What changed in state");

@@ -72,7 +72,9 @@ describe.skipIf(browserProgram === undefined)("the page", () => {
     await using opened = await openPage(browser, `${base}/`);
     const { page, errors } = opened;
     await failing(page).click();
-    await page.getByRole("heading", { name: /deploy: unable to recognize "STDIN": no matches for kind/ }).waitFor();
+    await page
+      .getByRole("heading", { name: /deploy: error: unable to recognize "STDIN": no matches for kind/ })
+      .waitFor();
     await page.locator(".log .error", { hasText: /no matches for kind "Deploymint"/ }).waitFor();
     const raw = opened.context.waitForEvent("page");
     await page.getByRole("button", { name: "Raw" }).click();

@@ -34,7 +34,7 @@ function candidateAt(lines: readonly Line[], index: number, isTestRun: boolean):
   return messageCandidate(line, candidate);
 }
 
-/** Ansible goes on after failures of tasks that may fail. Messages of commits tell of the past. */
+/** Ansible goes on after failures of tasks that may fail. Messages of commits describe the past. */
 function isIgnored(lines: readonly Line[], index: number): boolean {
   if (lines[index + 1]?.text === "...ignoring") return true;
   return lines.slice(Math.max(0, index - 8), index).some(({ bare }) => /^commit [0-9a-f]{7,40}\b/.test(bare));

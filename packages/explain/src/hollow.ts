@@ -86,7 +86,7 @@ const doubtful =
 /** What a database answers to a statement that it carried out. */
 const statement = /^(?:CREATE|ALTER|INSERT|COMMIT|UPDATE|DELETE|SELECT|DROP|COPY|GRANT)(?: [A-Z\d]+)*$/;
 
-/** A last line that tells of normal work: what failed before was dealt with. */
+/** Whether a last line reports normal work: what failed before was dealt with. */
 export function tellsOfWork({ bare, level }: { readonly bare: string; readonly level: string | undefined }): boolean {
   const said = bare.replace(/'[^']{0,200}'|"[^"]{0,200}"|`[^`]{0,200}`|\S+\/\S+/g, "x");
   return (

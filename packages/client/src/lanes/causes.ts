@@ -62,6 +62,11 @@ export function withCauses(now: Now, operations: readonly Operation[]): Now {
 type Ended = Pick<Step, "kind" | "subject"> & { readonly endPosition?: string | null | undefined };
 type ByKey = ReadonlyMap<string, Operation>;
 
+/** The loop with the causes of these operations. */
+export function loopWithCauses(loop: Loop, operations: readonly Operation[]): Loop {
+  return loopWith(loop, new Map(operations.map((one) => [keyOf(one), one])));
+}
+
 /** An operation ends once at a position. */
 function keyOf({ kind, subject, endPosition }: Ended): string {
   return `${endPosition} ${kind} ${subject}`;

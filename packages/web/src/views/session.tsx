@@ -1,4 +1,5 @@
-import type { Session, State, TapedeckEvent } from "@tapedeck/client";
+import type { Operation, Session, State, TapedeckEvent } from "@tapedeck/client";
+import { loopWithCauses } from "@tapedeck/client/lanes/causes";
 import { fullTimeText, millis, sourceText, stampText } from "@tapedeck/client/lanes/format";
 import { firstFailure } from "@tapedeck/client/lanes/loop";
 import { type Loop, lengthOf, lengthText, type Step, stepText, timeOf } from "@tapedeck/client/lanes/step";
@@ -123,15 +124,37 @@ type ChosenLoopProps = {
   readonly choices: SessionChoices["output"];
 };
 
+/** More of a loop are not marked. */
+const maxFailures = 100;
+
+/** Events say that a step failed, and lists say why. */
+function useCauses(given: Loop, session: string): Loop {
+  const [failed, setFailed] = useState<readonly Operation[]>([]);
+  const { kind, runner, loop, position, endPosition, steps } = given;
+  const failures = steps.filter(({ outcome }) => outcome === "failed").length;
+  useReading(
+    [session, position, endPosition, failures],
+    async (signal) => {
+      const ofLoop = kind === "loop" ? { runner, loop } : {};
+      const options = { sessions: [session], outcomes: ["failed"], ...ofLoop, signal } as const;
+      setFailed(await firstOf(reader().operations(options), maxFailures));
+    },
+    // Without causes no line is marked.
+    () => {},
+  );
+  return useMemo(() => loopWithCauses(given, failed), [given, failed]);
+}
+
 /** The waterfall of a loop, and the output of the step that is chosen in it. */
-function ChosenLoop({ loop, record: { events, loops }, choices }: ChosenLoopProps) {
+function ChosenLoop({ loop: given, record: { events, loops }, choices }: ChosenLoopProps) {
+  const loop = useCauses(given, events[0]?.session ?? "");
   const steps = loop.steps.length > 0 ? loop.steps : [loop];
   const step = steps.find(({ position }) => position === choices.step);
   const isOpen = step !== undefined || choices.step === allSteps;
   const select = (target: Step) => {
     const end = target.endPosition ?? target.position;
     // A step may outlast its loop: the moment stays in it.
-    choose({ at: loopAt(loops, end) === loop ? end : target.position, step: target.position });
+    choose({ at: loopAt(loops, end) === given ? end : target.position, step: target.position });
   };
   return (
     <>
