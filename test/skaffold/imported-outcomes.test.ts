@@ -1,4 +1,6 @@
-import { join } from "node:path";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
 import { withCauses } from "@tapedeck/client/lanes/causes";
 import { headlineOf } from "@tapedeck/client/lanes/headline";
 import { foldNow, type Now } from "@tapedeck/client/lanes/now";
@@ -38,7 +40,7 @@ type Items = { readonly items: readonly Record<string, unknown>[] };
 /** Imports an event log of a project of its own, and gives functions that ask about it. */
 async function imported(project: string, file = project) {
   const output = vi.spyOn(console, "log").mockReturnValue();
-  await importFiles([join(logs, file)], {
+  await importFiles([resolve(logs, file)], {
     url: `http://${stack.http}`,
     redact: "on",
     developer: "kim",
@@ -112,6 +114,25 @@ it("a session without loops is over when it is, failed when a step of it did, an
   });
 });
 
+it("a one-shot that succeeded does not hide the failed one before it", async () => {
+  const { why } = await imported("exec-fails-then-builds", "exec-fails");
+  const folder = await mkdtemp(join(tmpdir(), "event-log-"));
+  const at = (second: number) => `2026-11-28T09:00:0${second}Z`;
+  const build = (status: string) => ({ buildEvent: { artifact: "web", status } });
+  const lines = [
+    { timestamp: at(0), event: { metaEvent: { entry: "Starting Skaffold: {Version:v2.24.0}" } } },
+    { timestamp: at(1), event: build("In Progress"), entry: "Build started for artifact web" },
+    { timestamp: at(2), event: build("Complete"), entry: "Build completed for artifact web" },
+  ];
+  await writeFile(join(folder, "builds"), lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
+  await imported("exec-fails-then-builds", join(folder, "builds"));
+  await rm(folder, { recursive: true });
+  expect(await why()).toMatchObject({
+    left: { unit: "session", outcome: "failed", failure: { phase: "exec", subject: "seed" } },
+  });
+  expect(await printed("why", "kim/exec-fails-then-builds")).toContain("exec seed");
+});
+
 it("a sync that worked when it was tried again is not what failed first", async () => {
   const { sql, why } = await imported("deploy-fails-after-sync");
   expect(await sql("select phase, subject from tapedeck.failures where project = $1")).toEqual([
@@ -161,7 +182,7 @@ it("a command whose phase failed before any step began has that failure everywhe
   expect(await why()).toMatchObject({
     left: { unit: "session", outcome: "failed", failure: { phase: "build", subject: "", error: noCommit } },
   });
-  expect(await printed("why", "kim/tag-fails")).toContain(`build: ${noCommit}`);
+  expect(await printed("why", "kim/tag-fails")).toContain(noCommit);
   const [{ session = "" } = {}] = (await get("sessions?project=tag-fails")).items;
   expect(await lastLine(String(session))).toMatch(/^build failed: /);
 });

@@ -44,9 +44,12 @@ export async function resolveSide(deps: SideDeps, context: Context, name: SideNa
   const failed = which === "failed" ? await newest(deps, { ...request, outcomes: ["failed"] }) : undefined;
   const unit = failed ?? (await newest(deps, { ...request, outcomes: over })) ?? (await newest(deps, request));
   if (unit === undefined) {
-    const [step] = which === "failed" ? await failedSteps(deps, context, session, name.at) : [];
-    const position = step?.end_position ?? (await positionOf(deps, context, session, name.at));
-    return { session, unit, position };
+    // A one-shot that succeeded may have followed the one that failed.
+    const failures = { ...request, kinds: stepKinds, outcomes: ["failed"] };
+    const step = which === "failed" ? await newest(deps, failures) : undefined;
+    const own = step === undefined || step.session === session.session;
+    const of = own ? session : await sessionOf(deps, context, step.session);
+    return { session: of, unit, position: step?.end_position ?? (await positionOf(deps, context, session, name.at)) };
   }
   return ofUnit(deps, context, unit, session);
 }
