@@ -30,6 +30,15 @@ it("quotes the summary of a step that printed nothing", () => {
   });
 });
 
+it("distinguishes a build that was stopped from one that ran out of memory", () => {
+  const killed = "building custom artifact: signal: killed";
+  const stopped = `Building [web]...\n\u001b[33mBuild [web] was canceled\n\u001b[0m${killed}\n`;
+  expect(explain({ output: stopped, summary: killed, step: "build" })?.reason).toBe("cancelled");
+  expect(explain({ output: `Building [web]...\n${killed}\n`, summary: killed, step: "build" })?.reason).toBe(
+    "out of memory",
+  );
+});
+
 it("unescapes quoted output in a summary", () => {
   const summary =
     'running [kubectl rollout]\n - stdout: ""\n - stderr: "error: deployment \\"api\\" exceeded its progress deadline\\n"';

@@ -19,10 +19,19 @@ export function explain(step: StepOutput): Explanation | undefined {
   const winner = chosen(printed, summarized.length > 0);
   const isTelling = winner !== undefined && winner.kind !== "hollow";
   const fromSummary = isTelling && winner.score >= 40 ? undefined : explainSummary(summarized, step);
-  if (fromSummary !== undefined) return fromSummary;
-  if (winner !== undefined) return explained(printed, winner, step);
+  if (fromSummary !== undefined) return stoppedOr(fromSummary, printed);
+  if (winner !== undefined) return stoppedOr(explained(printed, winner, step), printed);
   if (summarized.length === 0) return undefined;
   return unknownCause(printed, summarized, step);
+}
+
+const endedBySignal = /\bsignal: (?:killed|terminated|interrupt)/;
+const wasCancelled = /^Build \[[^\]]{1,200}\] was cancell?ed$/;
+
+/** A process that a signal ended may have run out of memory, unless its builder says that it was stopped. */
+function stoppedOr(found: Explanation, printed: readonly Line[]): Explanation {
+  const isStopped = endedBySignal.test(found.cause) && printed.some(({ bare }) => wasCancelled.test(bare));
+  return isStopped ? { ...found, reason: "cancelled" } : found;
 }
 
 function explained(lines: readonly Line[], winner: Candidate, step: StepOutput): Explanation {
