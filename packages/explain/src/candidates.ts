@@ -30,8 +30,13 @@ function candidateAt(lines: readonly Line[], index: number, isTestRun: boolean):
   if (isHollow(bare)) return candidate("hollow", 5);
   const stack = stackScore(lines, index);
   if (stack !== undefined) return candidate("exception", stack);
-  if (isBenign(bare) || isIgnored(lines, index)) return undefined;
-  return messageCandidate(line, candidate);
+  if (isBenign(bare) || isIgnored(lines, index) || isListedWarning(lines, index)) return undefined;
+  return messageCandidate(line, candidate) ?? (isReasonOfTask(lines, index) ? candidate("phrase", 20) : undefined);
+}
+
+/** Gradle prints the reason below the task, whatever its words. */
+function isReasonOfTask(lines: readonly Line[], index: number): boolean {
+  return /^Execution failed for task/.test(lines[index - 1]?.bare ?? "");
 }
 
 /** Ansible goes on after failures of tasks that may fail. Messages of commits describe the past. */
@@ -40,10 +45,21 @@ function isIgnored(lines: readonly Line[], index: number): boolean {
   return lines.slice(Math.max(0, index - 8), index).some(({ bare }) => /^commit [0-9a-f]{7,40}\b/.test(bare));
 }
 
+/** A row of a list that a heading such as `2 warnings found` begins. */
+function isListedWarning(lines: readonly Line[], index: number): boolean {
+  const isRow = ({ text }: Line) => /^\s*[-*•] /.test(text);
+  const heading = lines.slice(0, index).findLast((line) => !isRow(line));
+  const isInList = lines[index] !== undefined && isRow(lines[index]);
+  return isInList && /^(?:\d+ )?warnings?\b(?: found| generated|:|$)/i.test(heading?.bare ?? "");
+}
+
 /** The first line of an exception, whose frames follow (or came before, in Python). */
 function stackScore(lines: readonly Line[], index: number): number | undefined {
   const line = lines[index];
-  if (line === undefined || !isExceptionHead(line)) return undefined;
+  if (line === undefined) return undefined;
+  // Rake prints a message without the class of its exception.
+  const isAborted = / aborted!$/.test(lines[index - 1]?.bare ?? "");
+  if (!isAborted && !isExceptionHead(line)) return undefined;
   const near = lines.slice(index + 1, index + 14);
   const stop = near.findIndex((next) => next.bare !== "" && next.indent <= line.indent && isExceptionHead(next));
   const own = stop < 0 ? near : near.slice(0, stop);
@@ -53,7 +69,7 @@ function stackScore(lines: readonly Line[], index: number): number | undefined {
 }
 
 const marked =
-  /^(?:[\w@./+-]{1,60}(?:\[\d+\])?: )?(?:\w{1,20} )?(?:fatal|error|ERROR|Error|FATAL|Fatal|E|FAIL|panic|PANIC|emerg|CRITICAL|Failure)\b(?: \([\w ]{1,40}\)|\[\w+\]| \w{1,12})?:(?: |$)|^(?:Error|ERROR|FATAL|Fatal|error(?= [A-Z])|fatal)\b |^(?:✘|✖|×|❌|\*\*) /;
+  /^(?:[\w@./:+-]{1,60}(?:\[\d+\])?: )?(?:\w{1,20} )?(?:fatal|error|ERROR|Error|FATAL|Fatal|E|FAIL|panic|PANIC|emerg|CRITICAL|Failure)\b(?: \([\w ]{1,40}\)|\[\w+\]| \w{1,12})?:(?: |$)|^(?:Error|ERROR|FATAL|Fatal|error(?= [A-Z])|fatal)\b |^(?:✘|✖|×|❌|\*\*) /;
 const inner =
   /\b(?:error|fatal|failed|failure|exception)\b ?(?:\([\w ]{1,40}\)|\[\w+\])?: \S|\w+(?:Error|Exception)\b/i;
 const phrase =

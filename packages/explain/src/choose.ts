@@ -82,12 +82,19 @@ function showsFailure(lines: readonly Line[], candidates: readonly Candidate[]):
   const end = rest.findLast(({ bare }) => bare !== "");
   if (rest.some(({ bare }) => isSuccess(bare))) return false;
   if (last.kind !== "hollow" && end !== undefined && tellsOfWork(end)) return false;
+  if (isRetried(rest)) return false;
   const best = candidates.reduce((max, { score }) => Math.max(max, score), 0);
   if (candidates.some(({ kind, score }) => kind === "hollow" || (kind !== "phrase" && score >= 80))) return true;
   const lastTelling = candidates.findLast(({ score }) => score > 0);
   if (lastTelling === undefined) return false;
   const others = lines.slice(lastTelling.index + 1).filter((line) => isOther(line) && !isContinuation(line)).length;
   return others <= (best >= 54 ? maxAfter.sure : best >= 40 ? maxAfter.likely : maxAfter.phrase);
+}
+
+/** The last failure was followed by another try, and that one by something else than a failure. */
+function isRetried(rest: readonly Line[]): boolean {
+  const [next, ...others] = rest.filter(({ bare }) => bare !== "");
+  return next !== undefined && others.length > 0 && /\b(?:will retry|retrying|trying again)\b/i.test(next.bare);
 }
 
 /** A line of prose that goes on with a sentence. */

@@ -48,6 +48,30 @@ it("unescapes quoted output in a summary", () => {
   });
 });
 
+it.each([
+  'Error from server (BadRequest): error when creating "k8s/web.yaml": strict decoding error: unknown field "spec.replica"',
+  'The Deployment "web" is invalid: spec.selector: Invalid value: {}: field is immutable',
+  'error: resource mapping not found: no matches for kind "Widget" in version "v1"',
+])("knows a manifest that the cluster refuses: %s", (output) => {
+  expect(explain({ output })?.reason).toBe("the cluster refuses the manifest");
+});
+
+it("takes the number of a line for no status of HTTP", () => {
+  expect(explain({ output: "error: assertion at lib/a.c:403\n" })?.reason).not.toBe("permission");
+});
+
+it.each([
+  [
+    "that a caret marks above it",
+    "/a/zones.js:5\n  x: 1\n  ^\n\nSyntaxError: bad\n    at f (/a/main.js:2:1)\n",
+    "/a/zones.js",
+    5,
+  ],
+  ["whose file a script named before", "applying a.sql\nParse error near line 3: no such column: b\n", "a.sql", 3],
+])("finds a place %s", (_, output, file, line) => {
+  expect(explain({ output })).toMatchObject({ file, line });
+});
+
 it("gives the tool's advice unless it fits every failure", () => {
   const error = "error[E0425]: cannot find value `totl` in this scope\n --> src/main.rs:4:13\n";
   expect(explain({ output: `${error}help: a local variable with a similar name exists: \`total\`\n` })?.advice).toBe(

@@ -7,7 +7,7 @@ const hollow: readonly RegExp[] = [
   /\bELIFECYCLE\b|^(?:code|errno|syscall|path|command|cwd|signal|workspace|location) \S|^command (?:failed|sh -c)|^Lifecycle script|^Exit status \d/,
   /^A complete log of this run|^For a full report|^See (?:also|above|log)|^Command failed\.?$/i,
   /^g?make(?:\[\d+\])?: (?:\*\*\* \[|Target .{1,80} not remade|Leaving|Entering)/,
-  /^ninja: build stopped|^FAILED: \S+ ?$|^collect2: error: ld returned|^clang(?:\+\+)?: error: linker command failed/,
+  /^\w+ aborted!$|^ninja: build stopped|^FAILED: \S+ ?$|^collect2: error: ld returned|^clang(?:\+\+)?: error: linker command failed/,
   /^(?:error: )?could not compile `|^error: aborting due to|^error: build failed|^error: test failed, to rerun|^Some errors have detailed/,
   /^(?:BUILD|COMPILATION|Build|FAILURE: Build|Compilation)\b ?(?:FAILED|FAILURE|failed|error)[^:]{0,60}$/,
   /^x Build failed|^error during build:?$|^build error$|^Failed to compile\.?$|^webpack .{0,60}compiled with|^error occurred$/i,
@@ -24,7 +24,7 @@ const hollow: readonly RegExp[] = [
   /failed: (?:\w+ )?exit status \d+|failed\. Error: (?:container \S+ terminated with exit code|could not stabilize|running \[)|terminated with exit code|^Command finished with non-0/,
   /responded with a non-zero exit status|^assumes that this means|went wrong\.$|^should be in the log/,
   /^Failed to execute goal .{0,200}(?:Compilation failure|There are test failures|Command execution failed)|^(?:Re-run|To see the full stack|For more information|After correcting|\[Help \d)/,
-  /^(?:please )?(?:retry|try again)[.!]?$|^If this keeps happening|please open an issue|^unexpected error$|^Unexpected error running/i,
+  /^Your requirements could not be resolved|^(?:please )?(?:retry|try again)[.!]?$|^If this keeps happening|please open an issue|^unexpected error$|^Unexpected error running/i,
   /^(?:an )?(?:unknown |internal )?errors?[.!:]?$|^failed[.!:]?$|^Job failed|^Error: Process|^error Command failed|^Aborting\b|^ABORT/i,
   /^-- Configuring incomplete|^subprocess-exited-with-error|^\[end of output\]|^note: This (?:error originates|is an issue)|metadata-generation-failed|^Encountered error while/,
   /^(?:fatal: \[\S+\]: )?FAILED! => \{"changed": \w+\}$|^PLAY RECAP|^fatal: Could not read from remote repository|^error: failed to push some refs|^fatal: The remote end hung up|^(?:error: could|Could) not apply [0-9a-f]{7}|^The build could not read|^(?:\[ERROR\] )?Some problems were encountered|Some Enforcer rules have failed|^recipe for target|^Stop\.$|^Cleaning up|^\w+ \S{1,80} was cancell?ed$/,
@@ -48,15 +48,15 @@ const benign: readonly RegExp[] = [
   /^(?:[$+%#] |> |: && |\/?(?:\S*\/)?(?:cc|gcc|g\+\+|c\+\+|clang|clang\+\+|rustc|javac|ar|ld|install|mkdir|cp|rm|echo|grep|node|npx|python3?) -)/,
   /^(?!(?:\S+ )?(?:error|fatal)\b|.*timed out).*(?:is already the newest|set to manually installed|already installed|will be retried|retrying|retry \d|try \d+ of|attempt \d|will retry|trying again|waiting for|falling back|ignor(?:ed|ing)|skipp(?:ed|ing)|recovered|expected in this test|\(expected\)|as expected)/i,
   /^(?:Hit|Get|Ign|Inst|Conf|Unpacking|Setting up|Selecting|Preparing|Downloading|Downloaded|Collecting|Compiling|Building|Installing|Fetching|Copying|creating|created|adding|applying|Step \d+)\b(?!.*(?:unable|no such|invalid|missing|unknown|fail|refused|denied|dial|error:|timeout|timed out|cannot|not found))/i,
-  /^(?:COPY|RUN|FROM|CMD|ENV|ARG|WORKDIR|ENTRYPOINT)\b/,
+  /^(?:DETAIL|CONTEXT|STATEMENT|QUERY|LOCATION): |^(?:COPY|RUN|FROM|CMD|ENV|ARG|WORKDIR|ENTRYPOINT)\b/,
   /^(?:errno|code|syscall|path|address|port|dest|spawnargs|requireStack|generatedMessage|actual|expected|operator|status|killed): [\w'"[-]\S{0,200},?$/,
   /^\[[\w./-]{1,80} (?:\(root-commit\) )?[0-9a-f]{7,40}\] |^[0-9a-f]{7,40} \S+|^[MADRCU?]{1,2} \S+$|^(?:configmap|service|deployment|pod|secret|namespace)[\w.]*\/\S+ (?:created|configured|unchanged|deleted)/,
   /^(?:env|errors? reporting|log_level|artifacts of|templates|level|errors? rate|epoch|frame)\b.{0,40}[:=]|\berrors? (?:rate|budget|allowed|page|level|handling|handler|reporting|messages?|codes?|digest)\b(?!.*(?:failed|cannot|refused))/i,
 ];
 
-/** Tests that passed, whatever their names say. */
+/** Tests that passed, and titles of tests, whatever their names say. */
 export function isPassed(bare: string): boolean {
-  return /^(?:[✓✔√]|ok \d+|ok\b|--- PASS|PASS\b|XFAIL\b|XPASS\b|SKIP(?:PED)?\b)/.test(bare);
+  return /^(?:[✓✔√]|ok \d+|ok\b|--- PASS|PASS\b|XFAIL\b|XPASS\b|SKIP(?:PED)?\b|# Subtest: )/.test(bare);
 }
 
 export function isBenign(bare: string): boolean {
@@ -65,7 +65,7 @@ export function isBenign(bare: string): boolean {
 
 /** Verdicts of success: what stood before was recovered from. */
 const success =
-  /^(?:\[?(?:BUILD SUCCESS|BUILD SUCCESSFUL|Build succeeded)|Deployments stabilized|Successfully (?:built|tagged|installed|deployed)|test result: ok|OK \(|PASS$|ok[ \t]{2,}|Done in |✓ built in|All checks passed|all tests passed|Finished .{0,40}successfully|done[.!]?$|Compiled successfully|Apply complete)|\b(?:compiled|completed|finished|deployed|succeeded) successfully\b|^\d+ passing|^=+ \d+ passed(?!.* (?:failed|error))[^=]{0,80} =+$|^(?:Tests?|Test Files|Test Suites)\b:? +(?!.*failed).*\d+ passed|\bunreachable=0 +failed=0\b|^built \S+$|\b\d+ passed\b.{0,40}\b0 failed|^(?!.*\b(?:fail\w*|giv\w+|gave|could|error|unable)\b).*\bafter (?:\d+ )?(?:retr(?:y|ies)|attempts?|tries)\b|^(?:all|build) (?:ok|good)\b|^finished[.!]?$/i;
+  /^(?:\[?(?:BUILD SUCCESS|BUILD SUCCESSFUL|Build succeeded)|Deployments stabilized|Successfully (?:built|tagged|installed|deployed)|test result: ok|OK \(|PASS$|ok[ \t]{2,}|Done in |✓ built in|All checks passed|all tests passed|Finished .{0,40}successfully|done[.!]?$|Compiled successfully|Apply complete)|\b(?:compiled|completed|finished|deployed|succeeded) successfully\b|^\d+ passing|^=+ \d+ passed(?!.* (?:failed|error))[^=]{0,80} =+$|^(?:Tests?|Test Files|Test Suites)\b:? +(?!.*failed).*\d+ passed|\bunreachable=0 +failed=0\b|^built \S+$|\b\d+ passed\b.{0,40}\b0 failed|^(?!.*\b(?:fail\w*|giv\w+|gave|could|error|unable)\b).*\bafter (?:\d+ )?(?:retr(?:y|ies)|attempts?|tries)\b|^(?:all|build) (?:ok|good)\b|^finished[.!]?$|^DONE \d[\d.]*s$|\bis (?:ok|okay|successful|valid)\.?$|^# fail 0$/i;
 
 const noneFailed = /\b(?:0|no) (?:tests? )?(?:errors?|failures?|failed|failing|issues|problems)\b/i;
 const someFailed = /\b[1-9]\d* (?:\w+ )?(?:errors?|fail\w*)\b/i;

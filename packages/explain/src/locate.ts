@@ -17,6 +17,8 @@ const placeAlone =
 export function locate(lines: readonly Line[], { index, kind }: Candidate): CodePlace | undefined {
   const own = ownLine(lines, index, kind);
   if (own?.line != null) return own;
+  const announced = underlined(lines, index) ?? lineOfNamed(lines, index);
+  if (announced !== undefined) return announced;
   const apart = rowsApart(lines, index);
   if (apart !== undefined) return apart;
   if (kind === "hollow") return own;
@@ -53,6 +55,24 @@ function lineApart(bare: string): CodePlace | undefined {
   return file === undefined ? undefined : { file, line: Number(line?.[1] ?? line?.[2]) };
 }
 
+/** A place, its code and a caret that stand above a message: the frames below lead only there. */
+function underlined(lines: readonly Line[], index: number): CodePlace | undefined {
+  const before = lines.slice(Math.max(0, index - 6), index);
+  const caret = before.findLastIndex(({ bare }) => /^[\^~]+$/.test(bare));
+  const heading = before.slice(0, Math.max(0, caret)).findLast(({ bare }) => placeAlone.test(bare));
+  return heading === undefined ? undefined : placesIn(heading.bare).find((place) => !isForeign(place));
+}
+
+/** A message about a line of the file that a script named just before: `applying schema.sql`. */
+function lineOfNamed(lines: readonly Line[], index: number): CodePlace | undefined {
+  const bare = lines[index]?.bare ?? "";
+  const line = /\b(?:at|near|on) line (\d{1,7})\b/.exec(bare)?.[1];
+  if (line === undefined || fileIn(bare) !== undefined) return undefined;
+  const named = /^\w+ing:? (?<file>\S+)$/.exec(lines[index - 1]?.bare ?? "")?.groups?.file;
+  const file = named === undefined ? undefined : fileIn(named);
+  return file === undefined ? undefined : { file, line: Number(line) };
+}
+
 /** A report with a row for each fact: `Location : a.sql`, `Line : 2`. */
 function rowsApart(lines: readonly Line[], index: number): CodePlace | undefined {
   const near = lines.slice(Math.max(0, index - 24), index + 8).map(({ bare }) => bare);
@@ -65,7 +85,7 @@ function rowsApart(lines: readonly Line[], index: number): CodePlace | undefined
 /** Files that a message names without a line. */
 function conflictIn(bare: string): CodePlace | undefined {
   const file =
-    /(?:conflict in|CONFLICT \(\w+\/\w+\):|" from|' from|migration file|would reformat|parsing|in file|[Ii]nvalid|from|KONFLIKT .{1,40} in|\() ?["']?(?<file>[\w@./-]{3,300}\.\w{1,6})["'):,]*(?:$|\s)/i.exec(
+    /(?:conflict in|CONFLICT \(\w+\/\w+\):|" from|' from|migration file|would reformat|parsing|when \w{4,12}ing|in file|[Ii]nvalid|from|KONFLIKT .{1,40} in|\() ?["']?(?<file>[\w@./-]{3,300}\.\w{1,6})["'):,]*(?:$|\s)/i.exec(
       bare,
     )?.groups?.file;
   return file === undefined || fileIn(file) === undefined ? undefined : { file, line: null };

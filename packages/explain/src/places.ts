@@ -103,7 +103,7 @@ function fileOf(word: string, before: string, isExact = false): string | undefin
 
 /** Files of tools and libraries: a frame in one of these is not the user's own. */
 const foreign =
-  /(?:^|[\\/])(?:node_modules|site-packages|dist-packages|libsanitizer|\.cargo|\.rustup|rustc|vendor|gems|jspm_packages|bower_components|\.m2|\.gradle|Pods|deps|elixir|erlang)[\\/]|^(?:node:|internal[\\/][\w\\/]+\.js|<|\(?native|\/usr\/(?:lib|local\/(?:lib|go|rustup))|\/rustc\/|\/opt\/(?:python|hostedtoolcache)|\/nix\/store|\/snap\/|\.\.\/sysdeps|\.\.\/\.\.\/\.\.\/\.\.\/src)|^(?:testing|panic|proc|asm_\w+)\.(?:go|s)$|\/lib\/python\d|\/lib\/ruby\/|go\/pkg\/mod\/|\/go\/src\/(?:runtime|testing)|^[/\\]?(?:library|src)\/(?:core|std|alloc|libstd)\//;
+  /(?:^|[\\/])(?:node_modules|site-packages|dist-packages|libsanitizer|\.cargo|\.rustup|rustc|vendor|gems|jspm_packages|bower_components|\.m2|\.gradle|Pods|deps|elixir|erlang)[\\/]|^(?:node:|internal[\\/][\w\\/]+\.js|<|\(?native|\/usr\/(?:lib|local\/(?:lib|go|rustup))|\/rustc\/|\/opt\/(?:python|hostedtoolcache)|\/nix\/store|\/snap\/|\.\.\/(?:sysdeps|crypto|ssl|providers|nptl|malloc|csu|glib|gio)\/|\.\.\/\.\.\/\.\.\/\.\.\/src)|^(?:testing|panic|proc|asm_\w+)\.(?:go|s)$|\/lib\/python\d|\/lib\/ruby\/|go\/pkg\/mod\/|\/go\/src\/(?:runtime|testing)|^[/\\]?(?:library|src)\/(?:core|std|alloc|libstd)\//;
 
 export function isForeign({ file }: CodePlace): boolean {
   return foreign.test(file);

@@ -23,7 +23,7 @@ const meanings: readonly Meaning[] = [
   {
     reason: "out of memory",
     pattern:
-      /OOMKilled|\bOOM\b|out of memory|\bENOMEM\b|cannot allocate memory|OutOfMemory|MemoryError|bad_alloc|signal: killed|(?:code|status) 137\b|heap limit|memory exhausted|^(?:\S+: )?(?:line \d+: +\d+ )?Killed\b/i,
+      /OOMKilled|\bOOM\b|out of memory|\bENOMEM\b|cannot allocate memory|OutOfMemory|MemoryError|bad_alloc|signal: killed|(?:code|status) 137\b|heap (?:limit|space)|GC overhead|memory exhausted|^(?:\S+: )?(?:line \d+: +\d+ )?Killed\b/i,
   },
   {
     reason: "port in use",
@@ -42,7 +42,7 @@ const meanings: readonly Meaning[] = [
   {
     reason: "authentication",
     pattern:
-      /authentication (?:failed|required|error)|unauthori[sz]ed|\b401\b|could not read (?:Username|Password)|enter (?:Username|Password)|(?:invalid|bad|wrong|no|incorrect|expired|missing) (?:\w+ )?(?:credentials?|token|password|api key)|Permission denied \((?:publickey|password)|(?:must|need to) be logged in|log ?in (?:is )?required|not logged in|Please (?:log ?in|authenticate)|\brun ['"`]?\w+ (?:auth )?login|server has asked for the client to provide credentials|\bENEEDAUTH\b|Access denied for user|password authentication|Host key verification|signature (?:made by unknown|invalid|verification)|no basic auth credentials|ExpiredToken|AccessTokenExpired|NOAUTH|SASL/i,
+      /authentication (?:failed|required|error)|unauthori[sz]ed|\b401\b|could not read (?:Username|Password)|enter (?:Username|Password)|(?:invalid|bad|wrong|no|incorrect|expired|missing) (?:\w+ )?(?:credentials?|token|password|api key)|Permission denied \((?:publickey|password)|(?:must|need to) be logged in|log ?in (?:is )?required|not logged in|Please (?:log ?in|authenticate)|\brun ['"`]?\w+ (?:auth )?login|server has asked for the client to provide credentials|\bENEEDAUTH\b|Access denied for user|password authentication|Host key verification|signature (?:made by unknown|invalid|verification)|check signature|no public key|no basic auth credentials|ExpiredToken|AccessTokenExpired|NOAUTH|SASL/i,
   },
   {
     reason: "permission",
@@ -72,7 +72,7 @@ const meanings: readonly Meaning[] = [
   {
     reason: "network",
     pattern:
-      /connection (?:refused|reset|closed|timed out|aborted)|\bECONN(?:REFUSED|RESET|ABORTED)\b|\bENOTFOUND\b|\bEAI_AGAIN\b|\bE(?:HOST|NET)UNREACH\b|\bETIMEDOUT\b|getaddrinfo|no such host|(?:could not|couldn't|cannot|can't|failed to|unable to|temporary failure) (?:resolve|resolving|translate|lookup|look up)\b.{0,40}(?:host|name|'|$)|name resolution|Name or service not known|no route to host|(?:network|host) (?:is )?unreachable|TLS handshake|i\/o timeout|dial tcp|(?:could not|couldn't|cannot|can't|failed to|unable to|fail to) (?:connect|reach|access|contact|fetch|download|establish)|socket hang up|\bx509\b|certificate (?:verif|has expired|signed|is not|validation|problem|error|chain)|self[- ]signed|local issuer|\bSSL (?:certificate|connect|handshake|error|routines)|\b50[0234]\b|unexpected EOF(?! in)|broken pipe|proxy (?:error|connect)|connection to (?:the )?server|did not send|RPC failed|early EOF|no (?:response|answer)|server misbehaving|toomanyrequests|\b429\b|Too Many Requests|rate limit|Read timed out|host not found|offline mode|refused to connect|connection was refused|Verbindungsaufbau abgelehnt|Verbindung (?:abgelehnt|verweigert)|Connexion refusée|Conexión (?:rehusada|rechazada)|接続を拒否|Connessione rifiutata|(?:Nom|Name) ou service inconnu|Der Name oder der Dienst ist nicht bekannt|Nombre o servicio desconocido|ECONNREFUSED|connection to .{1,80} (?:failed|refused)|(?:host|server) .{0,60}(?:is down|unreachable|not reachable)/i,
+      /connection (?:refused|reset|closed|timed out|aborted)|\bECONN(?:REFUSED|RESET|ABORTED)\b|\bENOTFOUND\b|\bEAI_AGAIN\b|\bE(?:HOST|NET)UNREACH\b|\bETIMEDOUT\b|getaddrinfo|no such host|(?:could not|couldn't|cannot|can't|failed to|unable to|temporary failure) (?:resolve|resolving|translate|lookup|look up)\b.{0,40}(?:host|name|'|$)|name resolution|Name or service not known|no route to host|(?:network|host) (?:is )?unreachable|TLS handshake|i\/o timeout|dial tcp|(?:could not|couldn't|cannot|can't|failed to|unable to|fail to) (?:connect|reach|access|contact|fetch|download|establish)|socket hang up|\bx509: |certificate (?:verif|has expired|signed|is not|validation|problem|error|chain)|self[- ]signed|local issuer|\bSSL (?:certificate|connect|handshake|error|routines)|\b50[0234]\b|unexpected EOF(?! in)|broken pipe|proxy (?:error|connect)|connection to (?:the )?server|did not send|RPC failed|early EOF|no (?:response|answer)|server misbehaving|toomanyrequests|\b429\b|Too Many Requests|rate limit|Read timed out|host not found|offline mode|refused to connect|connection was refused|Verbindungsaufbau abgelehnt|Verbindung (?:abgelehnt|verweigert)|Connexion refusée|Conexión (?:rehusada|rechazada)|接続を拒否|Connessione rifiutata|(?:Nom|Name) ou service inconnu|Der Name oder der Dienst ist nicht bekannt|Nombre o servicio desconocido|ECONNREFUSED|connection to .{1,80} (?:failed|refused)|(?:host|server) .{0,60}(?:is down|unreachable|not reachable)/i,
   },
   {
     reason: "timeout",
@@ -92,7 +92,7 @@ const meanings: readonly Meaning[] = [
   {
     reason: "compile error",
     pattern:
-      /syntax ?error|parse error|undefined (?:reference|symbol|method|variable|name|local)|undeclared|cannot find symbol|unresolved reference|unexpected (?:token|end of (?:input|JSON|line|expression)|identifier|indent|character|EOF|symbol|string|keyword)|IndentationError|\bTS1\d{3}\b|CompileError|undefined function|expected (?:["'`‘]?[;)(\]}{,:]|expression|identifier|declaration|statement)|unterminated|not declared|has no member|no member named|Module parse failed|duplicate symbol|multiple definition|undefined: |declared and not used|imported and not used|Unexpected end-of-input|cannot find (?:value|function|type|macro|trait)|implicit declaration|missing (?:semicolon|return)|unbalanced|mismatched input|name .{1,60} is not defined|undeclared|unknown type name|has no IMPLICIT type|unknown (?:identifier|symbol|variable|function|type|directive type|module attribute)|undefined (?:control sequence|identifier|variable|function|constant|symbol|name)|use of un\w+|not in scope|could not deduce|duplicate (?:definition|declaration)|redefinition|invalid combination|parser error|Unknown tag|Cannot query field|(?:is|was) not declared|isn['’]t defined|already (?:defined|declared)|expecting [`'"\w]|found unexpected|block end|expected one of|Missing (?:closing|opening|terminat)/i,
+      /syntax ?error|parse error|undefined (?:reference|symbol|method|variable|name|local)|undeclared|cannot find symbol|unresolved reference|unexpected (?:token|end of (?:input|JSON|line|expression)|identifier|indent|character|EOF(?! in archive)|symbol|string|keyword)|IndentationError|\bTS1\d{3}\b|CompileError|undefined function|expected (?:["'`‘]?[;)(\]}{,:]|expression|identifier|declaration|statement)|unterminated|not declared|has no member|no member named|Module parse failed|duplicate symbol|multiple definition|undefined: |declared and not used|imported and not used|Unexpected end-of-input|cannot find (?:value|function|type|macro|trait)|implicit declaration|missing (?:semicolon|return)|unbalanced|mismatched input|name .{1,60} is not defined|undeclared|unknown type name|has no IMPLICIT type|unknown (?:identifier|symbol|variable|function|type|directive type|module attribute)|undefined (?:control sequence|identifier|variable|function|constant|symbol|name)|use of un\w+|not in scope|could not deduce|duplicate (?:definition|declaration)|redefinition|invalid combination|parser error|Unknown tag|Cannot query field|(?:is|was) not declared|isn['’]t defined|already (?:defined|declared)|expecting [`'"\w]|found unexpected|block end|expected one of|Missing (?:closing|opening|terminat)/i,
   },
   {
     reason: "lint",
@@ -100,9 +100,14 @@ const meanings: readonly Meaning[] = [
       /^would reformat|not formatted|Code style issues|code style|formatter would|no-unused|prettier\/|files? would be reformatted|should (?:be|not|use|have|start|end|match) .{0,60}(?:case|letter|such as|instead|sorted|newline|indented)|line too long|trailing (?:whitespace|spaces)|is (?:defined|assigned|imported) but (?:never|un)used|(?:lint|style|formatting) (?:error|issue|violation|check)/i,
   },
   {
+    reason: "the cluster refuses the manifest",
+    pattern:
+      /no matches for kind|error validating|ValidationError\(|unknown field "|unable to recognize|error parsing \S+\.ya?ml|admission webhook .{1,200} denied|field is immutable|may not change once set|strict decoding error|unable to decode "|cannot be handled as a|(?:Deployment|Service|Ingress|StatefulSet|Pod|Job|CronJob|ConfigMap|DaemonSet|Secret|PersistentVolume\w*)\b.{0,120} is invalid:|is invalid: (?:spec|metadata|data)\b|violates PodSecurity|ensure CRDs are installed/i,
+  },
+  {
     reason: "configuration",
     pattern:
-      /(?:invalid|pars\w+|malformed|bad|decod\w+|unmarshal\w*|load\w*|read\w*|valid) .{0,40}\b(?:ya?ml|json|toml)\b|\b(?:ya?ml|json|toml): |no default is configured|wasn't specified|(?:unknown|unrecognized|invalid|unsupported|no such|undefined|bad|illegal) (?:\S+ )?(?:flag|option|argument|setting|configuration|config|section|property|field|key|value|directive|parameter|keyword|attribute|block|version|variable|resource|format|target|task|directory)|environment variable|\benv(?:ironment)? var|(?:is|are|must be) (?:required|set|specified|defined|provided)|not set\b|missing required|required (?:property|key|field|option|argument|variable)|No rule to make target|misconfigur|UnsupportedClassVersion|Non-parseable|could not find method|problem occurred evaluating|Improperly ?Configured|invalid config|configuration|template: |nil pointer evaluating|no configuration|unset\b|not configured|unbound variable|could not find (?:a |any )?(?:config|project)|no (?:\S+ )?(?:file|project) found|validation (?:error|failed)|ValidationError|schema|missing separator|malformed|decoding|unmarshal|not a valid|Unsupported argument|already exists|not found in type|different (?:types|version)|unknown flag|too (?:many|few) arguments|No buildpack groups|failed to detect|unknown filesystem|Source file found twice|no matches for kind|unknown field|unable to recognize|admission webhook|is immutable|may not change once set|strict decoding|unable to decode|cannot be handled as|is invalid: |violates PodSecurity|section headers|not expected here|\bconfig(?:uration)? (?:file|error|:)|must (?:be|match) (?:one of|set|a )|isn't a (?:valid|known)|not (?:a )?(?:recognized|recognised|known)|additional propert|private key|certificate file/i,
+      /(?:invalid|pars\w+|malformed|bad|decod\w+|unmarshal\w*|load\w*|read\w*|valid) .{0,40}\b(?:ya?ml|json|toml)\b|\b(?:ya?ml|json|toml): |no default is configured|wasn't specified|(?:unknown|unrecognized|invalid|unsupported|no such|undefined|bad|illegal) (?:\S+ )?(?:flag|option|argument|setting|configuration|config|section|property|field|key|value|directive|parameter|keyword|attribute|block|version|variable|resource|format|target|task|directory)|environment variable|\benv(?:ironment)? var|(?:is|are|must be) (?:required|set|specified|defined|provided)|not set\b|missing required|required (?:property|key|field|option|argument|variable)|No rule to make target|misconfigur|UnsupportedClassVersion|Non-parseable|could not find method|problem occurred evaluating|Improperly ?Configured|invalid config|configuration|template: |nil pointer evaluating|no configuration|unset\b|not configured|unbound variable|could not find (?:a |any )?(?:config|project)|no (?:\S+ )?(?:file|project) found|validation (?:error|failed)|ValidationError|schema|missing separator|malformed|decoding|unmarshal|not a valid|Unsupported argument|already exists|not found in type|different (?:types|version)|unknown flag|too (?:many|few) arguments|No buildpack groups|failed to detect|unknown filesystem|Source file found twice|section headers|not expected here|\bconfig(?:uration)? (?:file|error|:)|must (?:be|match) (?:one of|set|a )|isn't a (?:valid|known)|not (?:a )?(?:recognized|recognised|known)|additional propert|private key|certificate file/i,
   },
   {
     reason: "not found",
@@ -117,7 +122,9 @@ const meanings: readonly Meaning[] = [
 ];
 
 export function meaningOf(text: string): string | undefined {
-  return meanings.find(({ pattern }) => pattern.test(text))?.reason;
+  // The number of a line is no status of HTTP.
+  const said = text.replace(/(\.[a-z]\w{0,3}):\d+/gi, "$1");
+  return meanings.find(({ pattern }) => pattern.test(said))?.reason;
 }
 
 /** Classes that a line about code can have: in it, "not found" or "invalid" are a compiler's words. */
@@ -129,6 +136,7 @@ const ofCode = new Set([
   "lint",
   "disk full",
   "out of memory",
+  "the cluster refuses the manifest",
 ]);
 /** What these mean in a file of settings is that a setting is wrong. */
 const vagueInConfiguration = new Set(["command not found", "compile error", "type error", "test failed", "crash"]);

@@ -138,7 +138,7 @@ const rules: readonly ShapeRule[] = [
     score: 91,
     reason: "compile error",
     pattern:
-      /^(?:PHP )?(?:Parse|Fatal) error: .{1,300} in \S+ (?:on line |:)\d+|^(?!#|Use of uninit).{1,200} at \S+ line \d+(?:, near|\.$)/,
+      /^(?:PHP )?(?:Parse|Fatal) error: (?! *Uncaught).{1,300} in \S+ (?:on line |:)\d+|^(?!#|Use of uninit).{1,200} at \S+ line \d+(?:, near|\.$)/,
   },
   {
     kind: "diagnostic",

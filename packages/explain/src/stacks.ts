@@ -3,7 +3,7 @@ import { type CodePlace, isForeign, placesIn } from "./places.ts";
 
 /** One frame of a stack: a call with its place. */
 const frame =
-  /^(?:at (?:async |new )?\S.{0,300}[):]?\d{0,7}\)?$|from \S+:\d+|File "[^"]{1,300}", line \d+|\S+\.rb:\d+:in |#\d{1,4} +(?:0x[0-9a-f]{6,}|\S+\(\d+\))|\d{1,4}: 0x[0-9a-f]+|\/\S+\.(?:go|s):\d+(?: \+0x[0-9a-f]+)?$|❯ \S|# (?:\.{0,2}\/)?\S+:\d+:in|\([\w.]+ [\d.]+\) \S+\.exs?:\d+: |@ (?:\S{1,80} )?\S*\/\S+:\d+$|\[\d{1,3}\] \S.{0,200}\)$|├ |╰ )/;
+  /^(?:at (?:async |new )?\S.{0,300}[):]?\d{0,7}\)?$|from \S+:\d+|File "[^"]{1,300}", line \d+|\S+\.rb:\d+:in |\S+\.php\(\d+\): \S.*\)$|\S+:\d+:in [`'][^`']{1,200}'$|#\d{1,4} +(?:0x[0-9a-f]{6,}|\S+\(\d+\))|\d{1,4}: 0x[0-9a-f]+|\/\S+\.(?:go|s):\d+(?: \+0x[0-9a-f]+)?$|❯ \S|# (?:\.{0,2}\/)?\S+:\d+:in|\([\w.]+ [\d.]+\) \S+\.exs?:\d+: |@ (?:\S{1,80} )?\S*\/\S+:\d+$|\[\d{1,3}\] \S.{0,200}\)$|├ |╰ )/;
 /** Java's packages whose frames are not the user's own. */
 const foreignCall =
   /^at (?:async )?(?:(?:[a-z]+@[\d.]*\/|app\/\/)?(?:java|javax|jdk|sun|com\.sun|kotlin|scala|groovy|org\.(?:junit|testng|spring|apache|hibernate|gradle|codehaus|mockito|hamcrest|assertj|opentest4j|postgresql|eclipse)\w*|com\.(?:zaxxer|mysql|fasterxml)|io\.(?:netty|grpc|micronaut|quarkus)|reactor|worker\.org|System|Microsoft|Xunit|NUnit)\.|(?:node:|internal\/|<anonymous>$|native$))|^\((?:elixir|stdlib|kernel|mix|ex_unit|iex|logger|eex|compiler) [\d.]+\)|^\d{1,4}: (?:core|std|alloc|test|rust_begin)::/;
