@@ -63,7 +63,7 @@ it("takes the number of a line for no status of HTTP", () => {
 it.each([
   [
     "that a caret marks above it",
-    "/a/zones.js:5\n  x: 1\n  ^\n\nSyntaxError: bad\n    at f (/a/main.js:2:1)\n",
+    "/a/zones.js:5\n  npt: 1\n  ^^^\n\nSyntaxError: bad\n    at f (/a/main.js:2:1)\n",
     "/a/zones.js",
     5,
   ],
