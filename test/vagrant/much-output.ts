@@ -28,6 +28,8 @@ export async function muchOutputIsWhole(count: number): Promise<void> {
   const isRead = () => fake.fullStreams() === 0;
   for (let from = 0; from < count; from += step) {
     await until(isRead, { message: `what was written before ${from} to be read`, deadlineMs });
+    // A live reader waits for the tables no longer than any caller.
+    await on.stack.caughtUp();
     fake.jobs.write(
       job,
       Array.from({ length: step }, (_, index) => line(String(from + index))),

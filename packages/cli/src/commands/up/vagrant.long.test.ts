@@ -74,7 +74,7 @@ it("records the servers that --vagrant and tapedeck.yaml name and those of comma
   // On a busy machine the command is done before its session is known.
   const both = `(?:${began}done|done${began})${ended}`;
   // It is left out where the answer takes too long.
-  const failed = `(?:tapedeck: vagrant up failed: ${up.env.TAPEDECK_URL}/sessions/[0-9A-Z]{26}\\?at=[0-9a-z-]+\n)?`;
+  const failed = `(?:tapedeck: vagrant up failed: web2: E: Unable to locate package nope: ${up.env.TAPEDECK_URL}/sessions/[0-9A-Z]{26}\\?at=[0-9a-z-]+\n)?`;
   expect(run.stderr()).toMatch(new RegExp(`^==> web: a deprecated setting\n${both}${failed}$`));
   const mine = await until(
     async () => {
