@@ -59,7 +59,7 @@ export const untilOption = () => new Option("--until <time>", "before this time:
 export const elsewhereOption = () =>
   new Option(
     "--url <url>",
-    "address of the Tapedeck server (env: TAPEDECK_URL; default: that of `tapedeck login`, else this machine's); elsewhere it needs an admin's token; --data means this machine's",
+    "address of the Tapedeck server (env: TAPEDECK_URL; default: that of `tapedeck login`, else this machine's); elsewhere it needs an admin's token, from the login or TAPEDECK_TOKEN; --data means this machine's",
   ).argParser(tapedeckAddress);
 
 export const jsonOption = () => new Option("--json", "print JSON, for programs");
