@@ -97,7 +97,10 @@ export type Session = {
   readonly cause: Cause | null;
 };
 
-/** Why something failed, concluded from its output and its error when it is recorded. */
+/**
+ * Why something failed, concluded from its output and its error when they are recorded. Output that is recorded later may
+ * change it: also in a list as of a position, it is what is known now.
+ */
 export type Cause = {
   /** The line that says why, as it was printed. Empty: it was stopped, and nothing says more. */
   readonly text: string;

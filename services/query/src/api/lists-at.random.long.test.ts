@@ -68,12 +68,13 @@ async function lists(on: Stage, database: Database, at: string) {
       ...source,
       lag_ms: source.status === "lost" ? undefined : lag_ms,
     })),
-    sessions: sessions.items.map(({ end_position, labels, ...session }) => ({
+    // Output that comes later may change a cause.
+    sessions: sessions.items.map(({ end_position, labels, cause, ...session }) => ({
       ...session,
       end_position: session.ended && end_position,
     })),
     // They come with the end, and are known from then on.
-    operations: operations.items.map(({ platform, ...operation }) => operation),
+    operations: operations.items.map(({ platform, cause, ...operation }) => operation),
     succeeded: succeeded.items.map(({ id }) => id),
   };
 }

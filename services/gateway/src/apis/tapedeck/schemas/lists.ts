@@ -56,7 +56,9 @@ export const cause = z
     subject: text("Of a loop: that step's subject; may be empty.", "web"),
     tries: count("Of a loop: how often that step failed in it. Skaffold tries a sync up to four times. Otherwise 1."),
   })
-  .describe("Why something failed, concluded from its output and its error when it is recorded.");
+  .describe(
+    "Why something failed, concluded from its output and its error when they are recorded. Output that is recorded later may change it: also in a list as of a position, it is what is known now.",
+  );
 
 export const session = z
   .object({
