@@ -62,10 +62,10 @@ export function isErrorLine(line: string): boolean {
 
 /** The line of a log that is the cause; -1: none is. Lines have no colours. */
 export function lineOfCause(lines: readonly string[], cause: string): number {
-  const wanted = spaced(cause);
-  if (wanted === "") return -1;
-  const same = lines.findIndex((line) => spaced(line) === wanted);
-  return same >= 0 ? same : lines.findIndex((line) => spaced(line).includes(wanted));
+  const target = spaced(cause);
+  if (target === "") return -1;
+  const same = lines.findIndex((line) => spaced(line) === target);
+  return same >= 0 ? same : lines.findIndex((line) => spaced(line).includes(target));
 }
 
 function spaced(text: string): string {

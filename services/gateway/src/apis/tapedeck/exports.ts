@@ -22,11 +22,11 @@ export function auditedExports(api: TapedeckApi, all: Audit): TapedeckApi {
       if (!original || until === undefined || sessions.length === 0) return opened;
       const caller = auditedCaller(context);
       const { workspace } = context;
-      const asked = JSON.stringify([caller, workspace, until, sessions.toSorted()]);
-      const goesOn = interrupted.delete(`${asked} ${after}`);
+      const exportKey = JSON.stringify([caller, workspace, until, sessions.toSorted()]);
+      const goesOn = interrupted.delete(`${exportKey} ${after}`);
       if (!goesOn) audit({ action: "session.exported", ...caller, workspace, about: namedIn(sessions) });
       const onLoss = (earliest: string) => {
-        interrupted.add(`${asked} ${earliest}`);
+        interrupted.add(`${exportKey} ${earliest}`);
         const [oldest] = interrupted;
         if (interrupted.size > maxInterrupted && oldest !== undefined) interrupted.delete(oldest);
       };

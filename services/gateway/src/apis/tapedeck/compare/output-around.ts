@@ -11,9 +11,9 @@ type Line = { readonly text: string; readonly position: string; readonly printer
 /** The lines around the one that is the cause, of what printed it. Empty where the output does not have it. */
 export function outputAround(written: readonly EventJson[], cause: string): readonly OutputLine[] {
   const lines = linesOf(written);
-  const wanted = spaced(cause);
+  const target = spaced(cause);
   const found =
-    lines.find(({ text }) => spaced(text) === wanted) ?? lines.find(({ text }) => spaced(text).includes(wanted));
+    lines.find(({ text }) => spaced(text) === target) ?? lines.find(({ text }) => spaced(text).includes(target));
   if (found === undefined) return [];
   const own = lines.filter(({ printer, text }) => printer === found.printer && text.trim() !== "");
   const at = own.indexOf(found);
