@@ -1,5 +1,6 @@
 // Copies the pages of docs/, and the few beside them, to where VitePress builds them. Links to pages stay links; those to
-// other files of the repository, which the site does not have, become text. Comments are left out.
+// other files of the repository, which the site does not have, become text. Comments are left out. The site's packages have
+// a lock file of their own: as a workspace they would add 102 MB to every `npm ci`.
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, posix } from "node:path";
 import { fileURLToPath } from "node:url";

@@ -107,10 +107,10 @@ export function gatewaySettings(read: SettingsReader): GatewayConfig {
     },
     nats: natsSettings(read),
     query: read.string("query.address", "127.0.0.1:7053", {
-      description: "Address of query (`host:port`), for services that are started one by one, without `tapedeck up`.",
+      description: "Address of query, where the services are started one by one.",
     }),
     ingest: read.string("ingest.address", "127.0.0.1:7054", {
-      description: "Address of ingest (`host:port`), for services that are started one by one, without `tapedeck up`.",
+      description: "Address of ingest, where the services are started one by one.",
     }),
     servicesKey: servicesKeySetting(read),
     ...callers,
@@ -120,7 +120,7 @@ export function gatewaySettings(read: SettingsReader): GatewayConfig {
         "Origins of web pages that may make requests, beside loopback; with `auth: none` they only read. Patterns: `http://localhost:*` (any port), `vscode-webview://*`.",
     }),
     endpoints: read.custom<readonly Endpoint[], readonly Endpoint[]>("endpoints", endpoints, [], {
-      description: "Extra listeners, each bound to one source, for clients that cannot name a source.",
+      description: "Extra listeners, each bound to one source, for clients that cannot name one.",
     }),
     tls: tlsFiles(read),
     audit: auditBounds(read),
@@ -149,7 +149,7 @@ function callerSettings(read: SettingsReader): Pick<GatewayConfig, "workspace" |
   const hosts = hostsSetting(read);
   const auth = read.oneOf("auth", authentications, "none", {
     description:
-      "`tokens`: every call needs a token, made with `tapedeck token` ([for a team](team.md)), or a JWT of the provider that `oidc.issuer` names. `none`: anyone who can reach the port may call.",
+      "`tokens`: every call needs a token of `tapedeck token` ([for a team](team.md)), or a JWT of the provider `oidc.issuer`. `none`: anyone who can reach the port may call.",
   });
   return { workspace, hosts, auth, oidc: providerSettings(read, { auth, workspace, hosts }) };
 }
@@ -163,7 +163,7 @@ function auditBounds(read: SettingsReader): AuditBounds {
     maxBytes: read.integer("audit.maxBytes", defaultBounds.maxBytes, {
       min: 1024 * 1024,
       unit: "bytes",
-      description: "How large the audit log may be; the oldest entries go first.",
+      description: "The audit log's maximum size; the oldest entries go first.",
     }),
   };
 }
@@ -173,7 +173,7 @@ function tlsFiles(read: SettingsReader): TlsFiles | undefined {
     description:
       "PEM file of the certificate. With it the gateway's listeners speak TLS, except for `open` endpoints. It needs `tls.key`.",
   });
-  const key = read.string("tls.key", undefined, { description: "PEM file of the certificate's private key." });
+  const key = read.string("tls.key", undefined, { description: "PEM file of its private key." });
   return bothOrNone(read, "tls", cert, key);
 }
 

@@ -141,7 +141,7 @@ const rktSource = z.strictObject(
     interval: duration(
       10,
       1_000,
-      "Time between two polls. Shorter while something changes, longer if lists are long: see `load`.",
+      "Time between two polls: shorter while something changes, longer if lists are long (`load`).",
     ),
     timeout: callTimeout,
     load: z.coerce
@@ -150,13 +150,13 @@ const rktSource = z.strictObject(
       .max(100, "expected 100 or less")
       .default(2)
       .meta({
-        description: "What polls may take at most, in percent of one of the host's processors.",
+        description: "The most that polls may take, in percent of one processor of the host.",
         form: "percent",
       }),
     extinction_hold: duration(
       0,
       600_000,
-      "How long to wait before recording that everything is gone: the data directory may not be mounted.",
+      "How long to wait before recording that everything is gone, in case the data directory is not mounted.",
     ),
   },
   strict,
@@ -246,7 +246,7 @@ export function ingestSettings(read: SettingsReader): IngestConfig {
     workspace: workspaceSetting(read),
     grpc: {
       host: read.string("ingest.grpc.host", "127.0.0.1", {
-        description: "Where ingest listens. Change it only if the services run on several machines.",
+        description: "Where ingest listens. Change it only for services on several machines.",
       }),
       port: read.port("ingest.grpc.port", 7054, { description: "gRPC of ingest, for the gateway only." }),
     },
@@ -262,7 +262,7 @@ export function ingestSettings(read: SettingsReader): IngestConfig {
     lostAfterMs: read.duration("ingest.lostAfter", 600_000, {
       min: 10,
       description:
-        "How long a tap may be away before its session is given up (`session.lost`). Its source is `lost` after 15 s, or half of this.",
+        "How long a tap may be away until its session is given up (`session.lost`). Its source is `lost` after 15 s, or half of this.",
     }),
     newSources: {
       perTokenHour: read.integer("ingest.sources.perTokenHour", 100, {
@@ -271,7 +271,7 @@ export function ingestSettings(read: SettingsReader): IngestConfig {
       }),
       perWorkspace: read.integer("ingest.sources.perWorkspace", 10_000, {
         min: 1,
-        description: "The most sources of a workspace. Those of the setting `sources` are always recorded.",
+        description: "Sources of a workspace. Those of the setting `sources` are always recorded.",
       }),
     },
     requireRedact: read.boolean("ingest.requireRedact", false, {
@@ -281,25 +281,24 @@ export function ingestSettings(read: SettingsReader): IngestConfig {
       everyMs: read.duration("ingest.check.every", 24 * 3_600_000, {
         min: 10,
         description:
-          "How often, beside its start, ingest reads the whole log to find damage ([reliability](reliability.md)).",
+          "How often ingest reads the whole log to find [damage](reliability.md#damage-to-the-logs-files), beside its start.",
       }),
       rate: read.integer("ingest.check.rate", 2_000, {
         min: 1,
-        description: "The most messages a second that such a check reads.",
+        description: "Messages a second that a check reads at most.",
       }),
     },
     spill: {
       dir: read.string("ingest.spill.dir", ".tapedeck/spill", {
-        description:
-          "Folder of items that wait on disk while the log is unavailable; of `tapedeck up` in its data folder.",
+        description: "Folder of items that wait while the log is unavailable; with `tapedeck up` in its data folder.",
       }),
       memoryBytes: read.integer("ingest.spill.memoryBytes", 64 * MiB, {
         unit: "bytes",
-        description: `Memory for items that wait while the log is unavailable. All sources share it in even parts, of at least ${leastOfSource.memoryBytes / MiB} MiB each.`,
+        description: `Memory for these items. The sources share it evenly, with at least ${leastOfSource.memoryBytes / MiB} MiB each.`,
       }),
       diskBytes: read.integer("ingest.spill.diskBytes", 1024 * MiB, {
         unit: "bytes",
-        description: `Disk space for the same. All sources share it in even parts, of at least ${leastOfSource.diskBytes / MiB} MiB each.`,
+        description: `Disk space for them. The sources share it evenly, with at least ${leastOfSource.diskBytes / MiB} MiB each.`,
       }),
     },
   };
@@ -334,7 +333,7 @@ function textTtl(read: SettingsReader): number | undefined {
   const ms = read.duration("retention.text", undefined, {
     defaultText: "none: for ever",
     description:
-      "How long text stays in the log, such as `30d`; 1s or more. Everything else stays for ever, and so do rows of `query.textRows`.",
+      "How long text stays in the log, such as `30d`; 1s or more. All else stays for ever, rows of `query.textRows` too.",
   });
   if (ms !== undefined && ms < 1_000)
     read.addError("retention.text: expected 1s or more; without it text stays for ever");

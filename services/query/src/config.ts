@@ -47,7 +47,7 @@ export function querySettings(read: SettingsReader): QueryConfig {
   const config = {
     grpc: {
       host: read.string("query.grpc.host", "127.0.0.1", {
-        description: "Where query listens. Change it only if the services run on several machines.",
+        description: "Where query listens. Change it only for services on several machines.",
       }),
       port: read.port("query.grpc.port", 7053, { description: "gRPC of query, for the gateway only." }),
     },
@@ -56,12 +56,11 @@ export function querySettings(read: SettingsReader): QueryConfig {
     nats: natsSettings(read),
     databaseUrl: read.string("postgres.url", "postgres://postgres@127.0.0.1:7043/tapedeck", {
       description:
-        "A Postgres of yours, whose user owns the database. Of several servers (`postgres://user@a:5432,b:5432/tapedeck`, [cluster](cluster.md)) query uses the one that takes writes. Without it `tapedeck up` starts the bundled Postgres.",
+        "A Postgres of yours, whose user owns the database. Of several (`postgres://user@a:5432,b:5432/tapedeck`, [cluster](cluster.md)) query uses the one that takes writes. Without it `tapedeck up` starts the bundled Postgres.",
     }),
     analystPassword: read.string("postgres.analystPassword", undefined, {
       defaultText: "none; created by `tapedeck up` for the bundled Postgres",
-      description:
-        "With it `tapedeck_analyst` may log in to your Postgres; without, it is a role that you grant to others.",
+      description: "With it `tapedeck_analyst` may log in to your Postgres; otherwise grant that role to others.",
     }),
     readers: readerLimits(read),
     servicesKey: servicesKeySetting(read),

@@ -116,12 +116,12 @@ function keysOf(settings: readonly ReadSetting[]): string {
   return settings.map(({ key }) => key).join(", ");
 }
 
-const howLimitsHold = `The gateway reads these, unless others are named. A limit applies per process. Limits per token also apply per address to callers without a token at an endpoint that
-is \`open: viewer\`. Without authentication they apply only if they are set, and then per address.`;
+const howLimitsHold = `The gateway reads these, unless others are named. A limit applies per process. Limits per token apply per address to callers without a
+token: at an endpoint that is \`open: viewer\`, and without authentication if they are set.`;
 
 const fixedLimits = `Fixed: a page has at most ${largestPage.toLocaleString("en-US")} items, a field of a filter at most ${maxValues} values. A reader that disappears without
-closing its connection is detected within 35 s. The exception is HTTP (server-sent events included) with unacknowledged data: there the
-operating system gives up, Linux after about 15 minutes.`;
+closing its connection is detected within 35 s, over HTTP (server-sent events too) with unacknowledged data by the operating system (Linux:
+about 15 minutes).`;
 
 function nestedSection(setting: ReadSetting): readonly string[] {
   const shapes = nestedLists(setting);

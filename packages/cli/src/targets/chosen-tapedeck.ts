@@ -6,7 +6,10 @@ import { localTapedeck } from "./local-tapedeck.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-/** The Tapedeck that a command is meant for. */
+/**
+ * The Tapedeck that a command is meant for. It has one address, that of HTTP, and gRPC is on the same host: with two
+ * addresses, a user who sets one of them would send recordings elsewhere than the rest.
+ */
 export type ChosenTapedeck = {
   readonly gateway: GatewayUrl;
   readonly grpcPort: number;

@@ -14,7 +14,7 @@ export function workspaceSetting(read: SettingsReader): string {
 export function servicesKeySetting(read: SettingsReader): string {
   return read.string("services.key", "", {
     description:
-      "The key that gateway, query and ingest share. `tapedeck up` creates one. Otherwise it is needed if `auth` is `tokens`, or if query or ingest listen beyond loopback.",
+      "The key that the services share. `tapedeck up` creates one. Otherwise it is required if `auth` is `tokens`, or if query or ingest listen beyond loopback.",
   });
 }
 

@@ -25,7 +25,7 @@ export function connectionLimits(read: SettingsReader): ConnectionLimits {
     }),
     arrivalMs: read.duration("limits.arrival", 60_000, {
       min: 100,
-      description: "The time that a request, and a gRPC connection's first one, may take to arrive.",
+      description: "Time that a request, and a gRPC connection's first one, may take to arrive.",
       past: "HTTP: status 408. gRPC: RESOURCE_EXHAUSTED. The connection is closed.",
     }),
   };

@@ -24,7 +24,7 @@ export function natsSettings(read: SettingsReader): NatsSettings {
   return {
     url: read.string("nats.url", "nats://127.0.0.1:7042", {
       description:
-        "A NATS server of yours: 2.12 or newer, with JetStream and `sync_interval: always`. Name all servers of a [cluster](cluster.md), with commas between. Without it `tapedeck up` starts the bundled NATS.",
+        "A NATS of yours: 2.12 or newer, with JetStream and `sync_interval: always`; all servers of a [cluster](cluster.md), separated by commas. Without it `tapedeck up` starts the bundled NATS.",
     }),
     user: read.string("nats.user", undefined, {
       description:
@@ -34,21 +34,20 @@ export function natsSettings(read: SettingsReader): NatsSettings {
     ca: read.string("nats.ca", undefined, {
       defaultText: "none: the authorities that Node.js trusts",
       description:
-        "PEM file of the authority that signed NATS's certificate. With it, or with `tls://` in `nats.url`, a NATS without TLS is refused.",
+        "PEM file of the authority of NATS's certificate. With it, or with `tls://` in `nats.url`, a NATS without TLS is refused.",
     }),
     storeDir: read.string("nats.storeDir", undefined, {
       defaultText: "none; set for the bundled NATS",
       description: "Your NATS's data folder, if it is on ingest's machine. Ingest uses it to recognize a full disk.",
     }),
     syncAlways: read.boolean("nats.syncAlways", false, {
-      description:
-        "`true` says that your NATS syncs every message to disk. The services can't query that, and warn until you set it.",
+      description: "Your NATS syncs every message to disk. The services can't query that, and warn until you set it.",
     }),
     replicas: read.integer("nats.replicas", 1, {
       min: 1,
       max: 5,
       description:
-        "How many servers of your NATS [cluster](cluster.md) keep the log: 3 survives the loss of one. A log with fewer gets them at a service's start.",
+        "How many servers of a [cluster](cluster.md) keep the log: 3 survives the loss of one. A log with fewer gets them when a service starts.",
     }),
   };
 }

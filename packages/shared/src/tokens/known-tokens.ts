@@ -40,7 +40,8 @@ const minReadIntervalMs = 50;
 
 /**
  * Keeps the tokens in memory: known tokens keep working while NATS is away, and still expire. Tokens that were revoked
- * meanwhile end as soon as NATS is back.
+ * meanwhile end as soon as NATS is back. The bucket is polled, because a watch can go stale silently: a revoked token
+ * would stay valid.
  */
 export function knownTokens(options: KnownTokensOptions): KnownTokens {
   return new TokenCache(options);

@@ -97,7 +97,7 @@ function httpLimits(read: SettingsReader): Limits["http"] {
     }),
     connections: read.integer("limits.http.connections", 10_000, {
       ...oneOrMore,
-      description: "TCP connections of one HTTP listener, event streams and WebSockets included.",
+      description: "TCP connections of one HTTP listener, streams and WebSockets included.",
       past: "The connection is closed at once.",
     }),
   };
@@ -129,7 +129,7 @@ function tokenLimits(read: SettingsReader): TokenLimits {
   return {
     connections: perCaller("limits.connections", 50, {
       description:
-        "Live streams and sockets of a token at one address, pushes included. Behind a proxy all callers have the proxy's address.",
+        "Live streams, sockets and pushes of a token at one address. Behind a proxy all callers have the proxy's address.",
       past: refused,
     }),
     tokenConnections: read.integer("limits.tokenConnections", 1_000, {
@@ -138,7 +138,7 @@ function tokenLimits(read: SettingsReader): TokenLimits {
       past: refused,
     }),
     requestsPerSecond: perCaller("limits.requestsPerSecond", 100, {
-      description: "HTTP requests, gRPC calls and WebSocket messages of a token together, in one second.",
+      description: "HTTP requests, gRPC calls and WebSocket messages of a token in one second.",
       past: "`limit_exceeded` with `Retry-After` and `RateLimit-*`. A WebSocket gets the error and is not read for a second.",
     }),
     refusalsPerMinute: read.integer("limits.refusalsPerMinute", 60, {

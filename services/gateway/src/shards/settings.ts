@@ -46,7 +46,7 @@ const shard = z.strictObject({
     .default([])
     .meta({ description: "Workspaces that begin here.", form: "list of names", defaultText: "none" }),
   newWorkspaces: z.boolean({ error: "expected true or false" }).default(false).meta({
-    description: "Takes a part of the new workspaces that no shard lists. Without such a shard they go to home.",
+    description: "Takes some of the new workspaces that no shard lists. Without such a shard they go to home.",
     form: "`true`, `false`",
   }),
   nats: nats.meta({

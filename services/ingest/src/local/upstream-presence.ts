@@ -8,7 +8,10 @@ import type { TapItem } from "@tapedeck/tap/tap";
 const absentMs = 1_000;
 const pollMs = 250;
 
-/** Knows whether there is an upstream at an address, without touching one that is tapped. */
+/**
+ * Knows whether there is an upstream at an address, without touching one that is tapped. A configured source holds its
+ * lease only while somebody listens: otherwise a `tapedeck run` of the same project would be recorded as `project-2`.
+ */
 export class UpstreamPresence {
   readonly #address: { readonly host: string; readonly port: number };
   readonly #now: () => number;

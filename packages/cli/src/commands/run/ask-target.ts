@@ -17,9 +17,9 @@ const remedies: Readonly<Record<number, string>> = {
 
 /**
  * Asks a target whether it would take a recording, by a push that ends before its first message: it goes the way of every
- * push (address, certificate, token, role), and records nothing. Gives what is wrong and what to do about it, for people.
- * Undefined where nothing is wrong, where no answer came before the signal, and where another answer may come later by
- * itself. Rejects where gRPC can make nothing of the address.
+ * push (address, certificate, token, role), and records nothing. `/about` would not do: it has another port and no roles.
+ * Gives what is wrong and what to do about it, for people. Undefined where nothing is wrong, where no answer came before
+ * the signal, and where another answer may come later by itself. Rejects if gRPC can't use the address.
  */
 export async function askTarget(target: GrpcTarget, signal: AbortSignal): Promise<string | undefined> {
   const options = { "grpc.enable_retries": 0, "grpc.use_local_subchannel_pool": 1, ...target.options };

@@ -5,10 +5,10 @@ import type { TlsFiles } from "./certificate.ts";
 export function servicesCertificate(read: SettingsReader): TlsFiles | undefined {
   const cert = read.string("services.tls.cert", undefined, {
     description:
-      "PEM file of a certificate, with which the gRPC of query and ingest speaks TLS. It needs `services.tls.key`, and `services.tls.ca` at the gateway.",
+      "PEM file of the certificate for the gRPC of query and ingest. It needs `services.tls.key`, and `services.tls.ca` at the gateway.",
   });
   const key = read.string("services.tls.key", undefined, {
-    description: "PEM file of that certificate's private key.",
+    description: "PEM file of its private key.",
   });
   return bothOrNone(read, "services.tls", cert, key);
 }
@@ -17,7 +17,7 @@ export function servicesCertificate(read: SettingsReader): TlsFiles | undefined 
 export function servicesAuthorities(read: SettingsReader): string | undefined {
   return read.string("services.tls.ca", undefined, {
     description:
-      "PEM file of the authorities of query's and ingest's certificates. With it the gateway dials both with TLS.",
+      "PEM file of the authorities of both certificates. With it the gateway dials query and ingest with TLS.",
   });
 }
 

@@ -55,7 +55,7 @@ const grants = z.array(
       form: "text",
     }),
     value: z.string().min(1).meta({
-      description: "What the claim has to be, or to contain if it is a list; exactly, without patterns.",
+      description: "What the claim has to be, or to contain if it is a list; no patterns.",
       form: "text",
     }),
     roles: z
@@ -79,13 +79,13 @@ type WrittenGrants = z.infer<typeof grants>;
 export function providerSettings(read: SettingsReader, context: ProviderContext): ProviderSettings | undefined {
   const issuer = read.string("oidc.issuer", undefined, {
     description:
-      "The issuer of an OpenID Connect provider, as its discovery document names it ([for a team](team.md#people-of-an-identity-provider)). It needs `auth: tokens`, `oidc.audience` and `oidc.grants`.",
+      "The issuer of an [OpenID Connect provider](team.md#people-of-an-identity-provider), as in its discovery document. It needs `auth: tokens`, `oidc.audience` and `oidc.grants`.",
   });
   const audience = read.string("oidc.audience", undefined, {
     description: "The audience (`aud`) that a JWT must name for the API to accept it.",
   });
   const clockSkewMs = read.duration("oidc.clockSkew", 30_000, {
-    description: "By how much the provider's clock may differ. At most 5 minutes.",
+    description: "How much the provider's clock may differ. At most 5 minutes.",
   });
   const nameClaim = read.string("oidc.nameClaim", "preferred_username", {
     description: "The claim with a person's name, for control calls; else `sub`.",
@@ -125,17 +125,17 @@ function pageSettings(read: SettingsReader): PageSignInSettings | undefined {
   });
   const pageUrl = read.string("oidc.pageUrl", undefined, {
     description:
-      "The page's address for browsers, such as `https://tapedeck.example:7052`. The provider has to allow its `/api/v1/sign-in/callback` as a redirect URI.",
+      "The page's address, such as `https://tapedeck.example:7052`. The provider has to allow its `/api/v1/sign-in/callback` as a redirect URI.",
   });
   const scopes = read.list("oidc.scopes", ["openid", "profile"], {
-    description: "The scopes that the page asks the provider for; `openid` is one of them.",
+    description: "The scopes that the page asks for; they include `openid`.",
   });
   const title = read.string("oidc.title", "your organization", {
     description: "The provider's name on the page's button, behind “Sign in with”.",
   });
   const sessionMs = read.duration("oidc.session", 8 * 3_600_000, {
     min: 60_000,
-    description: "How long a person stays signed in on the page, also one who was locked out at the provider.",
+    description: "How long a person stays signed in on the page, even if locked out at the provider.",
   });
   if (clientId === undefined) {
     if (clientSecret !== undefined || pageUrl !== undefined) {

@@ -1,7 +1,7 @@
 import { causes, common, ofSource, type RelationComment, shared } from "./comment.ts";
 
 const phases = {
-  sync_ms: "Wait for file sync, time between failed tries included. The seven *_ms add up to duration_ms.",
+  sync_ms: "Wait for file sync, including the time between failed tries. The seven *_ms add up to duration_ms.",
   build_ms: "Wait for builds on the critical path, not their sum.",
   test_ms: "Wait for tests.",
   render_ms: "Wait for rendering.",
@@ -10,20 +10,19 @@ const phases = {
   other_ms: "Time in which no phase ran.",
 };
 const shares = {
-  sync_share:
-    "sync_ms / duration_ms, 0 to 1; null where that is null or 0. The seven *_share add up to 1. For several loops, divide the sums.",
-  build_share: "build_ms / duration_ms, 0 to 1.",
-  test_share: "test_ms / duration_ms, 0 to 1.",
-  render_share: "render_ms / duration_ms, 0 to 1.",
-  deploy_share: "deploy_ms / duration_ms, 0 to 1.",
-  check_share: "check_ms / duration_ms, 0 to 1.",
-  other_share: "other_ms / duration_ms, 0 to 1.",
+  sync_share: "sync_ms / duration_ms, 0 to 1; null where that is null or 0. For several loops, divide the sums.",
+  build_share: "build_ms / duration_ms.",
+  test_share: "test_ms / duration_ms.",
+  render_share: "render_ms / duration_ms.",
+  deploy_share: "deploy_ms / duration_ms.",
+  check_share: "check_ms / duration_ms.",
+  other_share: "other_ms / duration_ms.",
 };
 const cause = {
   ...causes,
   failed_phase:
-    "Kind of what failed first: init, build, test, deploy, check …; empty: none known. Also of a failed sync after which the loop succeeded.",
-  failed_subject: "Subject of what failed first, such as the artifact; empty: the whole phase.",
+    "Kind of what failed first: init, build, test, deploy, check …; empty: none known. Set for a failed sync even if the loop succeeded.",
+  failed_subject: "Subject of what failed first, such as an artifact; empty: the whole phase.",
   error_code: "Error code of what failed first; the loop's where that says more than UNKNOWN_ERROR.",
   error: "Error text of what failed first, masked; the loop's where it has none.",
 };
@@ -31,17 +30,16 @@ const loop = {
   ...shared("source", "workspace", "developer", "project", "session", "runner", "loop"),
   ...cause,
   ...phases,
-  id: "Id of the loop. Refers to operations.id.",
+  id: "Id of the loop: operations.id.",
   iteration: "Skaffold's own number of the loop; null: none.",
   started_at: "When Skaffold noticed the change.",
   ended_at: "When the loop was deployed (and checked, if the status check is on) or failed.",
-  duration_ms: "Milliseconds from started_at to ended_at, rounded down: the developer's wait. Null: end not known.",
+  duration_ms: "Milliseconds from started_at to ended_at: the developer's wait. Null: end not known.",
   outcome: "succeeded, failed, canceled or unknown (end not observed).",
   builds: "Number of builds that ran.",
   cached: "Number of artifacts from the cache.",
-  waits:
-    "What the loop waited for, in order: an array of {phase, subject, from_ms, to_ms}, milliseconds since started_at.",
-  next_after_ms: "Milliseconds from its end to the start of its runner's next loop; null: none.",
+  waits: "What the loop waited for, in order: an array of {phase, subject, from_ms, to_ms}, since started_at.",
+  next_after_ms: "Milliseconds from its end to the runner's next loop; null: none.",
   start_position: common.start_position,
   end_position: "Position of the event that ended the loop.",
 };
@@ -70,7 +68,7 @@ export const innerLoopComments: Readonly<Record<string, RelationComment>> = {
     about: "One row for each time that a source went red. The base of time_to_green.",
     columns: {
       ...shared("source"),
-      loop_id: "Id of its first failed loop. Refers to operations.id.",
+      loop_id: "Id of its first failed loop: operations.id.",
       start_position: "Position at which that loop began.",
       failed_at: "When that loop failed.",
       green_loop_id: "Id of the next good loop; null while red.",
@@ -84,7 +82,7 @@ export const innerLoopComments: Readonly<Record<string, RelationComment>> = {
     columns: {
       ...shared("source", "session"),
       labels: common.changed_labels,
-      at: "From when on they hold, until the session's next row: the start of a dev loop, by the upstream's clock.",
+      at: "From when on they hold: the start of a dev loop, by the upstream's clock.",
       ns: "Nanoseconds (0 to 999) to add to at.",
       position: "Position of the event session.labelled.",
     },
@@ -100,9 +98,9 @@ export const innerLoopComments: Readonly<Record<string, RelationComment>> = {
       ...loop,
       ...shares,
       ...shared("start_position_text", "end_position_text"),
-      labels: common.loop_labels,
+      ...shared("labels"),
       ready_ms: "duration_ms of loops that succeeded; otherwise null. Use it for percentiles.",
-      overtaken: "Whether the next loop began within 500 ms of its end: the next change came before it was ready.",
+      overtaken: "Whether the next loop began within 500 ms of its end.",
     },
   },
   time_to_green: {
@@ -110,8 +108,8 @@ export const innerLoopComments: Readonly<Record<string, RelationComment>> = {
     columns: {
       ...shared("source", "workspace", "developer", "project", "session", "start_position_text", "end_position_text"),
       ...cause,
-      labels: common.loop_labels,
-      loop_id: "Id of its first failed loop. Refers to operations.id.",
+      ...shared("labels"),
+      loop_id: "Id of its first failed loop: operations.id.",
       failed_at: "When that loop failed.",
       green_at: "When the source's next good loop ended, also in a later session; null while red.",
       red_ms: "Milliseconds from failed_at to green_at; null while red, and where both can't be right.",
@@ -138,19 +136,19 @@ export const innerLoopComments: Readonly<Record<string, RelationComment>> = {
   },
   failures: {
     about:
-      "One row for each cause of a failure: the first failed operation of a loop, also one that succeeded; outside of loops, failed steps, commands and apps, jobs of Vagrant in which no command failed, and sessions in which only the exit code shows a failure. A step outside of loops that ran when another one failed, or began less than 500 ms later, is a consequence and has no row.",
+      "One row for each cause of a failure: what failed first in a loop, even if the loop succeeded; outside of loops, failed steps, commands, apps, Vagrant jobs without a failed command, and sessions with only a failed exit code. A step outside of loops that ran when another one failed, or began less than 500 ms later, is a consequence and has no row.",
     columns: {
       ...ofSource,
       ...shared("session"),
-      labels: "Labels when the loop began; outside of loops the session's. A JSON object of texts.",
+      ...shared("labels"),
       failed_at: "When it failed, by the upstream's clock.",
       phase:
-        "Kind of what failed first: build, deploy, check, command, job, app …; session: only the exit code shows it; empty: not known.",
-      subject: "Its subject, such as the artifact or command; of a job its operation or command. May be empty.",
+        "Kind of what failed first: build, deploy, check, command, job, app …; session: only the exit code; empty: not known.",
+      subject: "Its subject, such as an artifact; of a job its operation or command. May be empty.",
       error_code: cause.error_code,
       error: cause.error,
       ...causes,
-      operation_id: "Id of the failed loop, else of the failed operation; null for a session. Refers to operations.id.",
+      operation_id: "Id of the failed loop, else of the failed operation: operations.id; null for a session.",
       position: "Position of the event that ended it.",
       position_text: "position as the API takes it.",
     },
@@ -161,9 +159,9 @@ export const innerLoopComments: Readonly<Record<string, RelationComment>> = {
       ...shared("workspace", "developer", "project", "source", "session", "runner", "loop", "duration_ms"),
       ...shared("outcome", "cache_hit", "error_code", "error", "platform", "injected"),
       ...shared("start_position", "start_position_text"),
-      labels: "Labels when the loop began; outside of loops the session's. A JSON object of texts.",
+      ...shared("labels"),
       artifact: "Name of the artifact (image) in skaffold.yaml.",
-      started_at: "When it began; when it ended where its start was not recorded.",
+      started_at: "When it began; if that was not recorded, when it ended.",
       skaffold_version: "Version that Skaffold reports.",
     },
   },
@@ -174,11 +172,16 @@ export const innerLoopComments: Readonly<Record<string, RelationComment>> = {
   build_days: {
     about:
       "Stored rows of build_times_daily, for days that no longer change. Query build_times_daily, which has all days.",
-    columns: buildDay,
+    columns: {
+      ...buildDay,
+      ...Object.fromEntries(
+        ["builds", "failed", "cached", "canceled", "unknown"].map((name) => [name, "As in build_times_daily."]),
+      ),
+    },
   },
   changed_build_days: {
     about:
-      "One row for each day that build_days lacks: today, and days that changed a short time ago. build_times_daily counts their builds when it is read.",
+      "One row for each day that build_days lacks: today, and days that changed recently. build_times_daily counts them when it is read.",
     columns: { ...shared("workspace"), day: "Day (UTC)." },
   },
   slowest_artifacts: {
@@ -196,7 +199,7 @@ export const innerLoopComments: Readonly<Record<string, RelationComment>> = {
   },
   flaky_artifacts: {
     about:
-      "One row for each artifact of a project and day with a flake: a failed build whose next one, in the same session and configuration, succeeded. A repaired file counts too, so flakes of several developers say more.",
+      "One row for each artifact of a project and day with a flake: a failed build whose next one, in the same session and configuration, succeeded. A repaired file counts too.",
     columns: {
       ...shared("workspace", "project"),
       artifact: "Name of the artifact (image) in skaffold.yaml.",

@@ -1,4 +1,4 @@
-import { causes, common, ofSource, type RelationComment, shared } from "./comment.ts";
+import { causes, ofSource, type RelationComment, shared } from "./comment.ts";
 
 const operation = {
   ...ofSource,
@@ -21,7 +21,7 @@ export const recordedComments: Readonly<Record<string, RelationComment>> = {
       status: "recording, waiting (for the upstream to begin) or lost (in the middle of a session).",
       connected: "Whether a tap is connected to the upstream.",
       in_session: "Whether a session runs.",
-      gaps: "Number of gaps: events may be missing there.",
+      gaps: "Number of gaps, where events may be missing.",
       address: "Address of the upstream when it was last dialled.",
       last_event_at: "When the source's last event occurred.",
       last_event_ns: "Nanoseconds (0 to 999) to add to last_event_at.",
@@ -38,11 +38,11 @@ export const recordedComments: Readonly<Record<string, RelationComment>> = {
       upstream_version: "Version that the upstream reports; empty: none.",
       end_reason: "Why the session ended; empty while it runs.",
       end_position: "Position of the event that ended the session; null while it runs.",
-      gaps: "Number of gaps: events may be missing there.",
+      gaps: "Number of gaps, where events may be missing.",
       exit_code:
-        "Exit code of the upstream's process, else of the command that `tapedeck run` ran; null: unknown, or a signal.",
+        "Exit code of the upstream's process, else of the command of `tapedeck run`; null: unknown, or a signal.",
       command_line:
-        "The command that `tapedeck run` recorded, masked; empty: none. A wrapper such as make has its exit code in end_reason, not in exit_code.",
+        "The command of `tapedeck run`, masked; empty: none. end_reason has the exit code of a wrapper such as make.",
     },
   },
   events: {
@@ -50,12 +50,12 @@ export const recordedComments: Readonly<Record<string, RelationComment>> = {
     columns: {
       ...ofSource,
       ...shared("session", "runner", "loop", "error_code", "error", "injected"),
-      position: "Position in the log. tapedeck.position_text writes it as the API takes it.",
+      position: "Position in the log; the API takes tapedeck.position_text of it.",
       recorded_at: "When the log stored it, by the log's clock.",
       id: "Id of the event: session (or source), channel and ordinal.",
       channel: "Stream of the session: v1, v2, logs; jobs, resources; pods, images; tapedeck.",
       ordinal: "Number in its session and channel, from 1, without holes.",
-      frame_ordinal: "Number of the upstream's message behind it, in its session and channel.",
+      frame_ordinal: "Number of the upstream's message, in its session and channel.",
       part: "Number among the events of the same message, from 0.",
       kind: "Type of the event, noun.verb, such as build.succeeded.",
       subject: "Artifact, pod, job …; may be empty.",
@@ -70,8 +70,8 @@ export const recordedComments: Readonly<Record<string, RelationComment>> = {
       operation_subject: "Subject of its operation; may be empty.",
       inferred: "Whether Tapedeck derived it.",
       redacted: "Number of masked secrets.",
-      detail: "Further content as JSON; its form depends on the kind.",
-      original_type: "Type of the upstream's message; empty where another event has the message.",
+      detail: "Further content, by kind.",
+      original_type: "Type of the upstream's message; empty if another event has it.",
       original_size: "Size of the upstream's message in bytes.",
     },
   },
@@ -88,29 +88,29 @@ export const recordedComments: Readonly<Record<string, RelationComment>> = {
   },
   loops: {
     about: "One row for each dev loop, running ones included: operations of kind loop.",
-    columns: { ...operation, ...shared("start_position_text", "end_position_text"), labels: common.loop_labels },
+    columns: { ...operation, ...shared("start_position_text", "end_position_text"), ...shared("labels") },
   },
   set_aside_events: {
     about:
-      "Events that could not be applied: they are in the log, and in no other table. Of each source the first and last 100, and the first of each of up to 1,000 sessions.",
+      "Events that could not be applied: they are in the log, and in no other table. A source has its first and last 100, and the first of each of up to 1,000 sessions.",
     columns: {
       ...shared("source", "workspace", "session"),
-      position: "Position in the log. tapedeck.position_text writes it as the API takes it.",
+      position: "Position in the log; the API takes tapedeck.position_text of it.",
       kind: "Type of the event, noun.verb, such as build.succeeded.",
-      error_code: "SQLSTATE of Postgres' answer, or the name of the error that making the rows threw.",
+      error_code: "SQLSTATE of Postgres, or the name of the error that making the rows threw.",
       error: "Why it could not be applied.",
       recorded_at: "When the log stored it, by the log's clock.",
-      set_aside_at: "When it was tried, by query's clock. A rebuild tries again.",
+      set_aside_at: "When it was tried. A rebuild tries again.",
     },
   },
   set_aside_sources: {
     about: "One row for each source with events that could not be applied to the tables.",
     columns: {
       ...shared("source", "workspace"),
-      events: "Number of events set aside, without those of erased sessions; an upper bound where not all are listed.",
+      events: "Number of events set aside, without erased sessions; an upper bound if not all are listed.",
       first_position: "Position of the first of them.",
       last_position: "Position of the last of them.",
-      last_at: "When the last of them was set aside, by query's clock.",
+      last_at: "When the last of them was set aside.",
       unlisted_first_position: "Position of the first that set_aside_events omits; null: none.",
       unlisted_last_position: "Position of the last that set_aside_events omits; null: none.",
     },
