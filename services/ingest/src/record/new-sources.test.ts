@@ -1,34 +1,41 @@
 import { credentials, Metadata, type ServiceError } from "@grpc/grpc-js";
+import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { type Item, type PushResponse, RecorderClient } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { endsRoot, endsStream } from "@tapedeck/shared/log/subjects";
 import { SettingsError } from "@tapedeck/shared/service/settings";
-import { startTestNats } from "@tapedeck/shared/testing/nats";
+import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
 import { timestampNow } from "@tapedeck/shared/time/timestamp";
+import { connect } from "nats";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { readConfig } from "../config.ts";
 import { type Ingest, startIngest } from "../ingest.ts";
 import { testLogger } from "../testing/ingest-harness.ts";
 
 const cleanup = new AsyncDisposableStack();
+let nats: TestNats;
 let ingest: Ingest;
 /** Another ingest of the same log. */
 let other: Ingest;
-beforeAll(async () => {
-  const nats = cleanup.use(await startTestNats());
+
+async function start(perWorkspace: number): Promise<Ingest> {
   const env = {
     TAPEDECK_NATS_URL: nats.url,
     TAPEDECK_INGEST_GRPC_PORT: "0",
     TAPEDECK_INGEST_HEALTH_PORT: "0",
     TAPEDECK_SERVICES_KEY: "key",
     TAPEDECK_INGEST_SOURCES_PER_TOKEN_HOUR: "2",
-    TAPEDECK_INGEST_SOURCES_PER_WORKSPACE: "3",
+    TAPEDECK_INGEST_SOURCES_PER_WORKSPACE: String(perWorkspace),
     TAPEDECK_INGEST_REQUIRE_REDACT: "true",
   };
-  ingest = cleanup.use(await startIngest(readConfig({ env }), testLogger));
-  other = cleanup.use(await startIngest(readConfig({ env }), testLogger));
-  for (const { addresses } of [ingest, other]) {
-    await until(async () => (await fetch(`http://${addresses.health}/readyz`)).ok, { message: "ingest" });
-  }
+  const started = cleanup.use(await startIngest(readConfig({ env }), testLogger));
+  await until(async () => (await fetch(`http://${started.addresses.health}/readyz`)).ok, { message: "ingest" });
+  return started;
+}
+beforeAll(async () => {
+  nats = cleanup.use(await startTestNats());
+  ingest = await start(3);
+  other = await start(3);
 });
 afterAll(() => cleanup.disposeAsync());
 
@@ -139,4 +146,29 @@ it("a token that makes many sources at once makes no more than it may", async ()
     developers.map((developer) => record({ workspace: "umbrella", token: "t3", developer })),
   );
   expect(answers.filter((answer) => answer === "recorded")).toHaveLength(2);
+});
+
+it("more sources without an event than one message holds are refused with a sentence, until some are a day old", async () => {
+  const roomy = await start(100_000);
+  const of = (developer: string) => record({ workspace: "crowded", developer, at: roomy.addresses.grpc });
+  const nc = await connect({ servers: nats.url });
+  const waiting = (ageMs: number) =>
+    Array.from({ length: 10_000 }, (_, index) => [`${"x".repeat(100)}${index}`, Date.now() - ageMs]);
+  const publish = (entries: (string | number)[][]) =>
+    jetstream(nc).publish(`${endsRoot}.new.crowded`, JSON.stringify(Object.fromEntries(entries)));
+  await publish(waiting(0));
+  expect(await of("late")).toMatch(/^8 10000 new sources of the workspace "crowded" wait for their first event/);
+  await publish(waiting(24 * 3_600_000 + 1));
+  expect(await of("late")).toBe("recorded");
+  await nc.close();
+});
+
+it("a source that can't be counted now is to try again", async () => {
+  const nc = await connect({ servers: nats.url });
+  const { streams } = await jetstreamManager(nc, { checkAPI: false });
+  await streams.update(endsStream, { max_msg_size: 10 });
+  expect(await record({ workspace: "soylent", developer: "a" })).toMatch(/^14 the log is unavailable: try again/);
+  await streams.update(endsStream, { max_msg_size: -1 });
+  expect(await record({ workspace: "soylent", developer: "a" })).toBe("recorded");
+  await nc.close();
 });

@@ -93,15 +93,15 @@ export class Recorder implements AsyncDisposable {
       const store = this.#store();
       const leases = [store.leases.take(source, hello.tap), sessionLease(store, hello, context.workspace)] as const;
       await using _leases = releasing(leases);
-      const lease = await leases[0].catch((cause: unknown) => {
-        throw notReady("the log is unavailable", cause);
-      });
+      const lease = await leases[0].catch(throwUnavailable);
       isElsewhere = () => lease === undefined || lease.lost.aborted;
       if (lease === undefined) throw sourceTaken(source);
       const session = await leases[1];
       const lost = session === undefined ? lease.lost : AbortSignal.any([lease.lost, session.lost]);
       await assertWhole(store);
-      if (context.isConfigured !== true) await this.#newSources?.admit(source, context.token, store);
+      if (context.isConfigured !== true) {
+        await this.#newSources?.admit(source, context.token, store).catch(throwUnavailable);
+      }
       const memory = this.#memories.get(store) ?? importMemory();
       this.#memories.set(store, memory);
       const options = this.#options;
@@ -174,10 +174,14 @@ export class Recorder implements AsyncDisposable {
 
 async function assertWhole(store: Store): Promise<void> {
   await store.assertWhole().catch((cause: unknown) => {
-    throw cause instanceof LogUnusableError
-      ? new TapedeckError("not_ready", cause.message)
-      : notReady("the log is unavailable", cause);
+    if (cause instanceof LogUnusableError) throw new TapedeckError("not_ready", cause.message);
+    throwUnavailable(cause);
   });
+}
+
+/** @throws TapedeckError the same one, or not_ready for an error of NATS */
+function throwUnavailable(cause: unknown): never {
+  throw cause instanceof TapedeckError ? cause : notReady("the log is unavailable", cause);
 }
 
 /** Two imports of one session at the same time could add it to two sources of a workspace. */
@@ -186,9 +190,7 @@ async function sessionLease({ leases }: Store, { imported, tap }: Hello, workspa
   const { origin_session: origin = imported.session } = imported;
   const reason = sessionError(origin);
   if (reason !== undefined) throw new TapedeckError("invalid_argument", reason, { field: "imported" });
-  const lease = await leases.take(`import/${namePart(workspace)}/${origin}`, tap).catch((cause: unknown) => {
-    throw notReady("the log is unavailable", cause);
-  });
+  const lease = await leases.take(`import/${namePart(workspace)}/${origin}`, tap).catch(throwUnavailable);
   if (lease !== undefined) return lease;
   throw new TapedeckError("source_taken", `session ${imported.session} is being imported by another client`);
 }

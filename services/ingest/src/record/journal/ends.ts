@@ -6,6 +6,7 @@ import {
   jetstreamManager,
   type StreamExpectations,
 } from "@nats-io/jetstream";
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { infoOfLeader } from "@tapedeck/shared/log/cluster/leader-info";
 import { replicasOfLog, replicateAsLog } from "@tapedeck/shared/log/cluster/replicas";
 import { encodeHoles, holesSubject, type KnownHole } from "@tapedeck/shared/log/holes/known-holes";
@@ -40,6 +41,7 @@ export type LogEnds = AsyncDisposable & {
   /**
    * Keeps a place for a new source among those of its workspace, for a day or until something of it is in the log. All
    * ingests count together. Resolves with the number of other sources; from `max` on nothing was kept. Rejects as `all`.
+   * @throws TapedeckError limit_exceeded when so many wait for their first event that their message would be too large
    */
   reserve(source: SourceName, max: number): Promise<number>;
   /** The last sequence that is known to have been given in this epoch, query's tables included; 0 for none. Rejects as `all`. */
@@ -75,6 +77,8 @@ const firstSchema = z.object({ epoch: z.string(), seq: z.number() });
 const firstSubject = `${endsRoot}.first`;
 const reservationsSchema = z.record(z.string(), z.number());
 const reservedMs = 24 * 3_600_000;
+/** NATS' own default is a `max_payload` of 1 MiB. There is room for 10,000 sources with names of usual length. */
+const maxReservedBytes = 1_000_000;
 const keySubject = `${endsRoot}.key`;
 const identityKeyBytes = 32;
 const everySource = `${endsRoot}.source.>`;
@@ -168,6 +172,7 @@ class Ends implements LogEnds {
       others.delete(own);
       if (others.size >= max) return others.size;
       const content = JSON.stringify(Object.fromEntries([...reserved, [own, Date.now()]]));
+      if (content.length > maxReservedBytes) throw tooManyReserved(workspace, reserved.length);
       // Where several processes do this at once, the first succeeds, and the others read what it wrote.
       const isStored = await this.#publishIfLast(subject, content, message?.seq ?? 0);
       if (isStored) return others.size;
@@ -273,6 +278,12 @@ class Ends implements LogEnds {
     await this.#writing;
     while (this.#unwritten.size > 0 && !this.#nc.isClosed()) if (!(await this.#writeSome(maxAtClose))) return;
   }
+}
+
+function tooManyReserved(workspace: string, count: number): TapedeckError {
+  const todo = "record something under these names, or try again a day after they were first used";
+  const text = `${count} new sources of the workspace "${workspace}" wait for their first event, and no more can: ${todo}`;
+  return new TapedeckError("limit_exceeded", text);
 }
 
 /** Whether a cursor is of a later message of the same source. Positions cannot show it: a log may have lost its end. */
