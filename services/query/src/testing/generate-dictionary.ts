@@ -14,7 +14,7 @@ export async function generateDictionary(url: string): Promise<string> {
   const found = Map.groupBy(await readComments(database), ({ relation }) => relation);
   const relations = Object.keys(comments).filter((relation) => relation in readable);
   const rowOf = ({ relation, column, comment }: Comment) =>
-    `* \`${column}\` ${types.get(`${relation}.${column}`)}: ${escaped(comment)}`;
+    `* \`${column}\`${typeText(types.get(`${relation}.${column}`))}: ${escaped(comment)}`;
   const columnsOf = (relation: string) => (found.get(relation) ?? []).slice(1);
   const common = commonRows(relations.flatMap(columnsOf).map((column) => [column.column, rowOf(column)]));
   /** Where each row is described. */
@@ -43,7 +43,8 @@ export async function generateDictionary(url: string): Promise<string> {
   return [
     "# Dictionary of the tables and views",
     "",
-    "Generated from the comments in the database, which `\\d+ tapedeck.loop_times` in psql shows too. [sql.md](sql.md) has examples.",
+    "Generated from the comments in the database, which `\\d+ tapedeck.loop_times` in psql shows too. [sql.md](sql.md) has examples. A column",
+    "without a type is `text`.",
     "",
     ...[`## ${commonColumns}`, "", ...common, ""],
     sections.join("\n\n"),
@@ -74,6 +75,10 @@ async function columnTypes({ db, schema }: Database): Promise<ReadonlyMap<string
     from pg_class c join pg_attribute a on a.attrelid = c.oid
     where relnamespace = ${schema}::regnamespace and attnum > 0 and not attisdropped`.execute(db);
   return new Map(rows.map(({ name, type }) => [name, type]));
+}
+
+function typeText(type: string | undefined): string {
+  return type === "text" ? "" : ` ${type}`;
 }
 
 function escaped(text: string): string {

@@ -23,7 +23,8 @@ const freshMs = 5_000;
 
 /**
  * Adds labels to the items of a Skaffold when a dev loop begins on another branch or commit than its session has
- * recorded. No item waits for git. While git runs, only the newest loop that begins is kept, for the next query.
+ * recorded. No item waits for git. While git runs, only the newest loop that begins is kept, for the next query. Watching
+ * `.git/HEAD` instead would not show `dirty`, and worktrees and rebases keep it elsewhere.
  */
 export class LoopLabelReader {
   readonly #options: LoopLabelsOptions;

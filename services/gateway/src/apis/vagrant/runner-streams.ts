@@ -12,8 +12,9 @@ import { readableEffect, type WriteDeps } from "./writes.ts";
 export type RunnerDeps = WriteDeps & { readonly streams: StreamClient };
 
 /**
- * A runner's stream, which the running server serves. A control call: it needs the role, and is in the audit log. What a message of
- * the server, or the end of the stream, has changed is readable before it is passed on, as after a write.
+ * A runner's stream, which the running server serves. It goes through ingest and tap, because a server on a laptop has no
+ * address. A control call: it needs the role, and is in the audit log. What a message of the server, or the end of the
+ * stream, has changed is readable before it is passed on, as after a write.
  * @throws UpstreamError the server's status; UNAVAILABLE when the tap or the server goes away
  * @throws TapedeckError refused_dangerous, upstream_away, limit_exceeded, and the errors of resolving the source
  */
