@@ -45,12 +45,15 @@ function isIgnored(lines: readonly Line[], index: number): boolean {
   return lines.slice(Math.max(0, index - 8), index).some(({ bare }) => /^commit [0-9a-f]{7,40}\b/.test(bare));
 }
 
+/** So far above a row its list's heading is looked for: without a bound, a long list would take quadratic time. */
+const maxRows = 100;
+
 /** A row of a list that a heading such as `2 warnings found` begins. */
 function isListedWarning(lines: readonly Line[], index: number): boolean {
   const isRow = ({ text }: Line) => /^\s*[-*•] /.test(text);
-  const heading = lines.slice(0, index).findLast((line) => !isRow(line));
-  const isInList = lines[index] !== undefined && isRow(lines[index]);
-  return isInList && /^(?:\d+ )?warnings?\b(?: found| generated|:|$)/i.test(heading?.bare ?? "");
+  if (lines[index] === undefined || !isRow(lines[index])) return false;
+  const heading = lines.slice(Math.max(0, index - maxRows), index).findLast((line) => !isRow(line));
+  return /^(?:\d+ )?warnings?\b(?: found| generated|:|$)/i.test(heading?.bare ?? "");
 }
 
 /** The first line of an exception, whose frames follow (or came before, in Python). */

@@ -114,6 +114,8 @@ const hostile: Readonly<Record<string, string>> = {
   "lines of quotes": fill(`${'stderr: "\\"'.repeat(40)}\n`),
   "nested frames": fill(`${"[a] ".repeat(120)}\n`),
   "short lines": fill("error: a\n"),
+  "rows of a list": fill("- cannot a\n"),
+  "verdicts of tests": fill("FAIL a\n"),
   "empty lines": fill("\n"),
   "frames of a stack": fill("    at f (/a.js:1:1)\n"),
   "test logs": fill("    a_test.go:1: b\n"),
