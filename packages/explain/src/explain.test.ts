@@ -147,3 +147,18 @@ it("reads so much of an output at most", () => {
   expect(explain({ output: long })).toMatchObject({ file: "src/a.c", line: 3 });
   expect(cost(line.repeat(200_000))).toBeLessThan(4 * cost(line.repeat(20_000)) + 20_000);
 });
+
+it("quotes the summary where only an announcement of the command was printed", () => {
+  const summary = "command make check finished with non-0 exit code.";
+  expect(explain({ output: 'Running custom test command: "make check"\n', summary, step: "test" })).toMatchObject({
+    cause: summary,
+    reason: "test failed",
+  });
+});
+
+it.each([
+  ["MalformedYAMLError: yaml: line 1: did not find expected ',' or ']'", "configuration"],
+  ["error: worker does not compile", "compile error"],
+])("gives the class of %s", (output, reason) => {
+  expect(explain({ output, summary: "exit status 3" })?.reason).toBe(reason);
+});

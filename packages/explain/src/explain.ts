@@ -64,8 +64,11 @@ function explainSummary(summarized: readonly Line[], step: StepOutput): Explanat
   return explained(summarized, { index: meant, kind: "phrase", score: 0, reason: undefined }, step);
 }
 
+/** What a tool prints before it runs a command says nothing about the command's end. */
+const announcement = /^(?:Running|Executing|Starting)\b.{0,60}(?:: |\.{3}|…$)/;
+
 /** Quotes the last line of a step that failed without a word. */
 function unknownCause(printed: readonly Line[], summarized: readonly Line[], step: StepOutput): Explanation {
-  const last = printed.findLast(({ bare }) => bare !== "") ?? summarized[0] ?? lineOf("");
+  const last = printed.findLast(({ bare }) => bare !== "" && !announcement.test(bare)) ?? summarized[0] ?? lineOf("");
   return explained([last], { index: 0, kind: "phrase", score: 0, reason: undefined }, step);
 }

@@ -443,6 +443,7 @@ const meanings: readonly Meaning[] = [
   {
     reason: "compile error",
     phrases: [
+      /does(?:n['’]t| not) compile/,
       /syntax ?error/,
       /parse error/,
       /undefined (?:reference|symbol|method|variable|name|local)/,
@@ -685,7 +686,7 @@ const configurationFile =
   /\.(?:ya?ml|json5?|jsonc|toml|ini|cfg|conf|config|tf|tfvars|hcl|properties|service|env|tpl|nix|lock)$|(?:^|\/)(?:Vagrantfile|Dockerfile|Makefile|CMakeLists\.txt|Jenkinsfile|Tiltfile)$/;
 /** What reads settings names itself so when it refuses them. */
 const parserName =
-  /^(?:[\w$]+[.:]{1,2}){0,12}\w*(?:Parser?|Parsing|Scanner|Decode|Header|Config|Configuration|Toml|Yaml)(?:Error|Exception)\b(?!.*line \d+: \w+ is)/;
+  /^(?:[\w$]+[.:]{1,2}){0,12}\w*(?:Parser?|Parsing|Scanner|Decode|Header|Config|Configuration|T(?:oml|OML)|Y(?:aml|AML)|J(?:son|SON))(?:Error|Exception)\b(?!.*line \d+: \w+ is)/;
 const sourceFile =
   /\.(?:[cm]?[jt]sx?|py|go|rs|java|kts?|rb|php|cs|c|cc|cpp|h|hpp|f\d\d|hs|swift|exs?|erl|ml|scala|dart|zig|lua|p[lm]|ps[m1]1?|sh|tex|v|sv|vhd|asm|s|clj|nim|jl|r|graphql|proto|css|s[ac]ss|less)$/i;
 const databaseFile = /\.(?:sql|psql|ddl)$/;
@@ -708,6 +709,7 @@ export function reasonFor({ kind, shape, text, near, file, step, summary }: Evid
   const own = meaningOf(text);
   if (kind === "diagnostic") return codeReason(own, text, file);
   if (kind === "exception") return exceptionReason(own, text, near);
+  if (parserName.test(text)) return parserReason(text);
   if (configurationFile.test(file ?? "") && vagueInConfiguration.has(own ?? "")) return "configuration";
   return (
     own ??
@@ -730,12 +732,16 @@ function codeReason(own: string | undefined, text: string, file = ""): string {
 }
 
 function exceptionReason(own: string | undefined, text: string, near: readonly string[]): string {
-  if (parserName.test(text)) return sourceFile.test(fileIn(text) ?? "") ? "compile error" : "configuration";
+  if (parserName.test(text)) return parserReason(text);
   const meant = own ?? near.map(meaningOf).find((meaning) => meaning !== undefined && !ofExceptions.has(meaning));
   if (meant === undefined) return "crash";
   // Tools that are programs themselves report what they check as exceptions: `error: TS2345 …`.
   const isReport = /^error\b|syntax ?error/i.test(text);
   return ofExceptions.has(meant) && !isReport ? "crash" : meant;
+}
+
+function parserReason(text: string): string {
+  return sourceFile.test(fileIn(text) ?? "") ? "compile error" : "configuration";
 }
 
 /** What a shell and its signals mean by the status with which a command exits. */
