@@ -265,3 +265,44 @@ describe("an event log of v2 without v1", () => {
     expect(await why()).toMatchObject({ left: { unit: "loop", failure: { phase: "build", tries: 1 } } });
   });
 });
+
+it.each([
+  "build-fails-then-cut",
+  "canceled-builds",
+  "dependencies-fail",
+  "exec-fails",
+  "runner-fails",
+  "sync-fails-loop-succeeds",
+  "tag-fails",
+  "tag-fails-in-loop",
+])("every surface names the same cause of %s", async (file) => {
+  const project = `same-${file}`;
+  const { get, sql, events, why } = await imported(project, file);
+  const failures = await sql(
+    "select session, cause, reason, operation_id from tapedeck.failures where project = $1 order by position",
+  );
+  const { session, cause, reason, operation_id: operation } = failures.at(-1) ?? {};
+  expect(cause).toMatch(/\w/);
+  expect(reason).toMatch(/\w/);
+
+  const named = { text: cause, reason };
+  expect(await why()).toMatchObject({ left: { session, failure: { cause: named } } });
+  const { items: failed } = await get(`operations?project=${project}&outcome=failed`);
+  expect(failed.find(({ id }) => id === operation)).toMatchObject({ cause: named });
+  const columns = ["operations", "loop_times"].map((table) =>
+    sql(
+      `select distinct cause, reason from tapedeck.${table} where project = $1 and cause = '${String(cause).replaceAll("'", "''")}'`,
+    ),
+  );
+  for (const rows of await Promise.all(columns)) expect([[], [{ cause, reason }]]).toContainEqual(rows);
+  const { items: causes } = await get(`stats/failures?project=${project}&group=reason,cause`);
+  expect(causes).toContainEqual(expect.objectContaining({ reason }));
+
+  const now = (await events()).reduce<Now>((rows, event) => foldNow(rows, event as never), new Map());
+  const row = [...withCauses(now, failed as never).values()][0] ?? expect.fail("no row");
+  expect(headlineOf(row, Date.parse("2026-11-27T13:00:00Z"))).toMatchObject({
+    text: expect.stringContaining(String(cause)),
+  });
+  const texts = [await printed("why", `kim/${project}`), (await lastLine(String(session))) ?? ""];
+  for (const text of texts) expect(text).toContain(cause);
+});

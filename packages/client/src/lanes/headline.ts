@@ -89,9 +89,9 @@ function idle(row: Lane, now: number): Headline {
   // A command, or a one-shot build, ends with its process.
   const ended = row.session === undefined && last.kind === "loop" ? " · process ended" : "";
   const took = lengthText(last, now);
+  const failure = firstFailure(last.steps);
+  const went = failure === undefined ? "" : `; ${failedText(last.steps, failure)} failed: ${causeText(failure)}`;
   if (last.outcome === "succeeded") {
-    const failure = firstFailure(last.steps);
-    const went = failure === undefined ? "" : `; ${failedText(last.steps, failure)} failed: ${causeText(failure)}`;
     return {
       sign: "succeeded",
       step,
@@ -103,7 +103,7 @@ function idle(row: Lane, now: number): Headline {
     return { sign: "failed", step, text: `${last.cause?.text || `last ${last.kind} failed`}${ended}`, note: age };
   }
   const words = last.outcome === "canceled" ? "was canceled" : "was not seen to end";
-  return { sign: last.outcome ?? "unknown", step: "", text: `last ${last.kind} ${words}${ended}`, note: age };
+  return { sign: last.outcome ?? "unknown", step: "", text: `last ${last.kind} ${words}${went}${ended}`, note: age };
 }
 
 /** The pods that run, and of the newest one its apps: an app that failed is not lost among those that came after it. */
