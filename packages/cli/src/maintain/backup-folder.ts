@@ -6,7 +6,7 @@ import type { Snapshot } from "@tapedeck/shared/log/backup";
 import { type TokenBackup, tokenBackup } from "@tapedeck/shared/tokens/store";
 import { CommandError } from "../command-error.ts";
 
-// The files of `nats stream backup`, so that either program takes what the other has made.
+// The files are those of `nats stream backup`, so each program reads backups of the other.
 const piecesFile = "stream.tar.s2";
 const snapshotFile = "backup.json";
 const halfFile = `${snapshotFile}.half`;
@@ -15,12 +15,12 @@ const tokensFile = "tokens.json";
 
 export type BackupWriter = {
   readonly take: (piece: Uint8Array) => Promise<void>;
-  /** The backup is whole from here on. */
+  /** Completes the backup. */
   readonly finish: (snapshot: Snapshot, tokens?: TokenBackup) => Promise<void>;
 };
 
 /**
- * Disposed of before it is finished, it leaves nothing that it made.
+ * Makes a backup's folder. If it is disposed of before it is finished, it removes what it made.
  * @throws CommandError where something is there already
  */
 export async function newBackup(folder: string): Promise<BackupWriter & AsyncDisposable> {
@@ -34,7 +34,7 @@ export async function newBackup(folder: string): Promise<BackupWriter & AsyncDis
   const made = stack.move();
   let isWhole = false;
   return {
-    take: (piece) => file.appendFile(piece), // loops where the disk takes less than was given
+    take: (piece) => file.appendFile(piece), // repeats where the disk takes less than was given
     async finish(snapshot, tokens) {
       await file.sync();
       if (tokens !== undefined)
@@ -69,11 +69,11 @@ async function removeEmptyFolders(folder: string, topmost: string): Promise<void
 export type ReadBackup = {
   readonly snapshot: Snapshot;
   readonly pieces: () => AsyncIterable<Uint8Array>;
-  /** Undefined in what `nats stream backup` has made. */
+  /** Undefined in a backup of `nats stream backup`. */
   readonly tokens: TokenBackup | undefined;
 };
 
-/** @throws CommandError for what is no backup, or half of one */
+/** @throws CommandError for a folder that is no backup, or an incomplete one */
 export async function readBackup(folder: string): Promise<ReadBackup> {
   const pieces = join(folder, piecesFile);
   const isThere = (path: string) => stat(path).then(Boolean, () => false);

@@ -24,7 +24,7 @@ const sessionHeader = z.object({
   startedAt: time.optional(),
   endedAt: time.optional(),
   endReason: z.string().optional(),
-  /** It had no end when it was exported: this is its beginning. */
+  /** The session had not ended when it was exported: the file has its beginning. */
   running: z.literal(true).optional(),
 });
 
@@ -37,9 +37,9 @@ const header = z.object({
   /** Full name of the source. */
   source: z.string().refine((name) => parseSourceName(name) !== undefined, "not a source"),
   upstream: z.enum(upstreamNames),
-  /** Everything up to here is in the file. */
+  /** Everything up to this position is in the file. */
   position: z.string(),
-  /** In the order of their ids, as their events are. */
+  /** Ordered by id, as the events are. */
   sessions: z.array(sessionHeader).min(1),
 });
 
@@ -47,7 +47,7 @@ const end = z.object({
   format: z.literal(endFormat),
   /** Lines between the first and this one. */
   events: z.int().min(0),
-  /** By session and channel: events that were no more. */
+  /** By session and channel: events that had expired. */
   missing: z.record(z.string(), z.record(z.string(), z.int().min(1))),
   /** Hex, of all bytes before this line. */
   sha256: z.string(),
@@ -64,7 +64,7 @@ export function headerLine(fields: Omit<SessionFileHeader, "format" | "version">
 }
 
 /**
- * The event as the API gives it with `original`; and in `proto` the event itself, without the bytes that are there
+ * The event as the API gives it with `original`. `proto` is the event itself, without the bytes that `original` has
  * already.
  */
 export function eventLine({ position, recordedAt, event }: ExportedEvent): string {

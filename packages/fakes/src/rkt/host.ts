@@ -20,7 +20,7 @@ export type MadeUpRecording = {
   readonly images?: readonly (readonly Image[])[];
 };
 
-/** A recording that never was, for what no real one has. One poll a second. */
+/** A made-up recording, for what no real one has: one poll a second. */
 export function madeUpRecording({ name = "made-up", pods, images = [] }: MadeUpRecording): RecordedUpstream {
   const rows: RecordedUnary[] = [];
   const add = (rpc: RecordedUnary["rpc"], at: number, tag: string, request: Uint8Array, response: Uint8Array) => {
@@ -47,7 +47,7 @@ export type LargeHost = {
   readonly pods: number;
   /** Default 1. */
   readonly polls?: number;
-  /** So many pods end from each poll to the next (default 0). */
+  /** How many pods end from each poll to the next (default 0). */
   readonly ending?: number;
 };
 

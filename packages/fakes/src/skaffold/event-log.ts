@@ -10,14 +10,14 @@ import type { RecordedMessage, RecordedUpstream } from "./recording.ts";
 
 const types = { v1: messageType("proto.LogEntry"), v2: messageType("proto.v2.Event") };
 
-/** Does what the real Skaffold does at its end: adds v1 to the file, and v2 to the one beside it. */
+/** Does what the real Skaffold does at its end: appends v1 to the file, and v2 to the file beside it. */
 export function writeEventLog(file: string, said: Readonly<Record<ApiVersion, readonly Uint8Array[]>>): void {
   const text = (api: ApiVersion) => said[api].map((bytes) => `${eventLogLine(api, bytes)}\n`).join("");
   appendFileSync(file, text("v1"), { mode: 0o600 });
   appendFileSync(`${file}.v2`, text("v2"), { mode: 0o600 });
 }
 
-/** In camelCase, without defaults; text that is not UTF-8 has U+FFFD in it. */
+/** JSON in camelCase, without defaults; bytes that are not UTF-8 become U+FFFD. */
 export function eventLogLine(api: ApiVersion, bytes: Uint8Array): string {
   return JSON.stringify(toJson(types[api], fromBinary(types[api], bytes), { registry }));
 }
@@ -31,7 +31,7 @@ export function asNow(recording: RecordedUpstream): RecordedUpstream {
   return { ...recording, messages: { v1: moved("v1", v1), v2: moved("v2", v2), logs: moved("logs", logs) } };
 }
 
-/** The same message, so many milliseconds later. */
+/** The same message, this many milliseconds later. */
 export function movedBy(channel: SkaffoldChannel, { at, bytes }: RecordedMessage, byMs: number): RecordedMessage {
   return { at: at + byMs, bytes: Buffer.from(channel === "v1" ? entryLater(bytes, byMs) : eventLater(bytes, byMs)) };
 }
@@ -51,7 +51,7 @@ function later(timestamp: Timestamp | undefined, byMs: number): Timestamp | unde
   return timestampOfNanos(nanosOfTimestamp(timestamp) + BigInt(byMs) * 1_000_000n);
 }
 
-/** The same, but v2's stream breaks after so many messages, as after text that is not UTF-8. */
+/** The same process, whose v2 stream breaks after this many messages, as after text that is not UTF-8. */
 export function breakingAt(recording: RecordedUpstream, count: number): RecordedUpstream {
   const { v2 } = recording.messages;
   const at = v2[count]?.at ?? 0;

@@ -1,15 +1,15 @@
 #!/usr/bin/env node
 /**
- * The fake as a process of its own, for the demo and for whoever wants to kill it. Plays runs of a project in turns
- * without an end, as if they happened now: `vagrant up` whose provisioner fails, and one that succeeds. Prints one line
- * when it listens: {"port":40000}. Ends at once on SIGINT and SIGTERM, and with code 2 after a request that ends the real
- * one. As a forked child it takes the messages "pause" and "resume", and ends with its parent.
+ * The fake as a process of its own, for the demo and for tests that kill it. Plays two runs of a project in turns, without
+ * end, as if they happened now: `vagrant up` whose provisioner fails, and one that succeeds. Prints one line when it listens:
+ * {"port":40000}. Ends at once on SIGINT and SIGTERM, and with code 2 after a request that ends the real server. As a forked
+ * child it takes the messages "pause" and "resume", and ends with its parent.
  *
  *   --recording <file>     a run: up.jsonl
  *   --listen <address>     127.0.0.1 and a port, or the port alone; 0 (default): a free one
  *   --speed <factor>       how much faster than recorded (0.1)
  *   --pause <ms>           before the first run and after each (2000)
- *   --once <run>           `succeeding` or `failing`: only that one, then it ends 100 ms later as a vagrant command does,
+ *   --once <run>           `succeeding` or `failing`: plays only that run and ends 100 ms later as a vagrant command does,
  *                          with code 0 or 1
  */
 import { parseArgs } from "node:util";
@@ -34,7 +34,7 @@ const speed = numberOption("speed", values.speed);
 const pauseMs = numberOption("pause", values.pause);
 const once = values.once === undefined ? undefined : runKind(values.once);
 
-// Jobs are few, so that asking for all of them stays cheap for days.
+// There are few jobs, so that listing all of them stays cheap for days.
 const port = listenPort(values.listen);
 const fake = await startFakeVagrant({ port, remembered: 50 });
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(0));

@@ -17,7 +17,7 @@ export type LogConnectorOptions = {
   readonly settings: NatsSettings;
   readonly logger: Logger;
   readonly historyReaders?: number;
-  /** Leave out sessions that are being erased: for all who give to others what they read. Default true. */
+  /** Whether to leave out sessions that are being erased, as everything that serves the log to others must. Default true. */
   readonly leaveOutErased?: boolean;
 };
 
@@ -60,7 +60,7 @@ export class LogConnector {
         ...(settings.replicas !== undefined && { replicas: settings.replicas }),
         ...(historyReaders !== undefined && { historyReaders }),
         warn: (message, fields) => {
-          // An opening warns of the same each time that it is tried.
+          // Each attempt to open the log warns of the same.
           if (isOpen || !this.#warned.has(message)) logger.warn({ ...fields }, message);
           this.#warned.add(message);
         },
@@ -75,7 +75,7 @@ export class LogConnector {
   }
 }
 
-/** Requests on the connection reject at once, instead of when a server that does not answer has had its time. */
+/** Makes requests on the connection reject at once, instead of at their timeouts. */
 function closeOnAbort(nats: NatsConnection, signal: AbortSignal | undefined): Disposable {
   const close = () => void nats.close();
   signal?.addEventListener("abort", close);
@@ -83,7 +83,7 @@ function closeOnAbort(nats: NatsConnection, signal: AbortSignal | undefined): Di
   return { [Symbol.dispose]: () => signal?.removeEventListener("abort", close) };
 }
 
-/** How the log is reached, again and again until the signal aborts. */
+/** How to connect to the log, with retries until the signal aborts. */
 export type ConnectLogOptions<T> = LogConnectorOptions & {
   readonly signal: AbortSignal;
   /** Logged once, at the first failure. */

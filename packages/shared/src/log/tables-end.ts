@@ -5,7 +5,7 @@ import { startInterval, stopTimer } from "../sync/timers.ts";
 import type { Sequence } from "./offset.ts";
 import { tablesEndSubject } from "./subjects.ts";
 
-/** How far the tables have come: everything up to this message was in the log. */
+/** The end of the tables: the log had everything up to this message. */
 export type TablesEnd = { readonly epoch: string; readonly seq: Sequence };
 
 /** How far query's tables have come, as query reports it. */

@@ -3,7 +3,7 @@ import { type ApiVersion, apis } from "@tapedeck/shared/skaffold/methods";
 import { startTimer, stopTimer, type Timer } from "@tapedeck/shared/sync/timers";
 import { eventTypes, inProgress, isOfType } from "./v1-frame.ts";
 
-/** Between a loop's end and the request. Skaffold has folded the loop's last events into its state by then. */
+/** Delay between a loop's end and the request: Skaffold has folded the loop's last events into its state by then. */
 const afterLoopMs = 300;
 const leastIntervalMs = 2_000;
 
@@ -52,7 +52,7 @@ function mayChangeState(bytes: Buffer): boolean {
   try {
     if (!isOfType(bytes, eventTypes.metaEvent, eventTypes.devLoopEvent)) return false;
     const event = LogEntry.decode(bytes).event?.event_type;
-    // Before 1.9 metaEvents have no metadata, and 0.40 sends nothing else: its loops never end.
+    // Before 1.9 metaEvents have no metadata, and 0.40 sends no loop events: its loops never end.
     if (event?.$case === "metaEvent") return true;
     return event?.$case === "devLoopEvent" && event.value.status !== inProgress;
   } catch {

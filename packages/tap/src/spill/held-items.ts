@@ -5,7 +5,7 @@ export type HeldItem = { readonly item: Item; readonly bytes: number };
 /** The items that a spill has in memory, in the order of their indexes, which may have holes. */
 export class HeldItems {
   #items: (HeldItem | undefined)[] = [];
-  /** Where the first one stands. The places before it are empty. */
+  /** The place of the first item. The places before it are empty. */
   #first = 0;
   #bytes = 0;
 
@@ -13,7 +13,7 @@ export class HeldItems {
     return this.#bytes;
   }
 
-  /** The one with the smallest index. */
+  /** The item with the smallest index. */
   get first(): HeldItem | undefined {
     return this.#items[this.#first];
   }
@@ -37,7 +37,7 @@ export class HeldItems {
     return this.#items[this.#placeOf(least)]?.item.index;
   }
 
-  /** The item with this index and those that follow it without a hole: as many as fit, and one at least. */
+  /** The item with this index and those that follow it without a hole: as many as fit, at least one. */
   run(index: bigint, max: { readonly items: number; readonly bytes: number }): Item[] {
     const run: Item[] = [];
     let bytes = 0;
@@ -51,7 +51,7 @@ export class HeldItems {
     return run;
   }
 
-  /** Where the first item from this index on stands. */
+  /** The place of the first item from this index on. */
   #placeOf(least: bigint): number {
     let low = this.#first;
     let high = this.#items.length;

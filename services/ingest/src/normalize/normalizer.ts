@@ -14,8 +14,8 @@ export type Normalizer = {
   /** Masks secrets in string fields in place, with the same length. */
   readonly mask: (channel: string, bytes: Uint8Array) => MaskedFrame;
   /**
-   * Masks output that comes in pieces: a masked frame after the (masked) end of the piece before it in its stream, so
-   * that a secret that was cut in two is masked in both.
+   * Masks output that comes in pieces: a frame after the (masked) end of the previous piece of its stream, so that a
+   * secret that was cut in two is masked in both.
    */
   readonly maskAfter?: (channel: string, bytes: Uint8Array, tail: string) => MaskedBytes & { readonly text: string };
   /** `mask` and `maskAfter` in another thread, for large frames. Absent: they run in this one. */
@@ -27,8 +27,8 @@ export type Normalizer = {
   /** Splits a control call into the steps that the upstream can take one after the other (Skaffold: one intent at a time). */
   readonly controlSteps: (method: string, request: Uint8Array) => readonly { method: string; request: Uint8Array }[];
   /**
-   * When this control call puts an event into the upstream's own stream (Skaffold's Handle): on which channel, and
-   * whether a frame is that event (the upstream stamps it, so times are not compared).
+   * For a control call that puts an event into the upstream's own stream (Skaffold's Handle): its channel, and whether a
+   * frame is that event (the upstream stamps it, so times are not compared).
    */
   readonly injects: (
     method: string,

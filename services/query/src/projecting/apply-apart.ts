@@ -5,13 +5,13 @@ import type { Batch } from "./batches.ts";
 import { isDataError } from "./data-error.ts";
 import type { SetAsideEvent } from "./set-aside.ts";
 
-/** So many refused events are recorded at the latest, although no event could be applied since. */
+/** After this many refused events they are recorded, even if no event could be applied since. */
 const maxRefused = 256;
 
 /**
- * Applies a batch that can't be applied as a whole, because of some of its events: part by part, each in a transaction with
- * its checkpoint, and sets those events aside. A part that fails is halved; one that was applied is followed by one twice as
- * large. So one refused event of n costs about 2 log n transactions, and a run of them one each, which writes nothing.
+ * Applies a batch that can't be applied as a whole: part by part, each in a transaction with its checkpoint. Sets the events
+ * that prevent it aside. A part that fails is halved; a part after one that was applied is twice as large. So one refused
+ * event of n costs about 2 log n transactions, and each of a run of refused events one, which writes nothing.
  * @throws StatementError when the database went away, CheckpointMovedError as applyBatch does
  */
 export async function applyApart(
@@ -48,7 +48,7 @@ export async function applyApart(
       next += part.length;
       size *= 2;
     } catch (error) {
-      // What fails while earlier refused events are recorded says nothing about this part.
+      // An error while earlier refused events are recorded says nothing about this part.
       if (!isRecorded || !isDataError(error)) throw error;
       const [only, another] = part;
       if (only !== undefined && another === undefined) {

@@ -8,20 +8,20 @@ import type { SetAsideEvent } from "./set-aside.ts";
 
 export type BatchLimits = {
   readonly events: number;
-  /** Bytes of the originals, which are nearly all of an event. One event always fits. */
+  /** Bytes of the originals, which make up nearly all of an event. One event always fits. */
   readonly bytes: number;
-  /** Without it, whatever came while the last batch was processed is a batch. */
+  /** Default: a batch is whatever came while the last one was processed. */
   readonly company?: Company;
 };
 
-/** A batch costs much more than an event of it, so the first event of a batch waits for others, unless a reader waits for it. */
+/** A batch costs much more than one event in it, so its first event waits for others, unless a reader waits for it. */
 export type Company = { readonly ms: number; readonly readers: Pick<ProjectedPosition, "isAwaited" | "onAwaited"> };
 
 export const defaultLimits: BatchLimits = { events: 1_000, bytes: 8 * 1024 * 1024 };
 
 export type Batch = {
   readonly events: readonly RecordedEvent[];
-  /** All events up to here were yielded, with this batch: the whole message of the last one, or more. */
+  /** All events up to this offset were yielded with this batch: the whole message of the last one, or more. */
   readonly reached?: Offset;
   /** Events between the last batch and these that can't be applied. */
   readonly refused?: readonly SetAsideEvent[];
@@ -68,7 +68,7 @@ class BatchBuffer {
   readonly #signal: AbortSignal;
   readonly #filled = new Notifier();
   readonly #emptied = new Notifier();
-  /** Rings when the batch has to wait no longer. */
+  /** Rings when the batch is complete. */
   readonly #due = new Notifier();
   #events: RecordedEvent[] = [];
   #bytes = 0;
@@ -152,7 +152,7 @@ class BatchBuffer {
     this.#due.ring();
   }
 
-  /** Before the first event of a batch is added. */
+  /** Called before the first event of a batch is added. */
   #begin(): void {
     if (!this.hasBatch) this.#startedAt = performance.now();
   }

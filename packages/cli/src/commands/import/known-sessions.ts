@@ -36,12 +36,12 @@ export async function knownSessions(api: ApiClient, source: string) {
   }
 
   return {
-    /** The session; undefined when this process is new. */
+    /** The session; undefined for a process that was not recorded. */
     find: ({ frames }: ImportedProcess): string | undefined => {
       for (const channel of ["v1", "v2"] as const) {
         const first = smallest(frames.filter((frame) => frame.channel === channel));
         if (first === undefined) continue;
-        // Under either setting: the session that it may be had its own.
+        // Both masked and unmasked: the recorded session had a `redact` setting of its own.
         const shas = recordedForms("skaffold", channel, first.bytes).map(sha256);
         const same = known.find((one) => one.channel === channel && shas.includes(one.sha));
         if (same !== undefined) return same.session;

@@ -2,7 +2,7 @@ import type { StatsKind as StatsName } from "@tapedeck/client";
 import { ownValue } from "@tapedeck/shared/own-value";
 import { durationText } from "../../display/durations.ts";
 
-/** A row of /api/v1/stats/…: what it was grouped by, and numbers; counts are text. */
+/** A row of /api/v1/stats/…: the values of its group, and numbers. Counts are text. */
 export type StatsRow = Readonly<Record<string, string | number | null | undefined>> & {
   readonly labels?: Readonly<Record<string, string>>;
   /** Only of loops. */
@@ -24,7 +24,7 @@ export type StatsKind = {
   readonly nothing: string;
   readonly summary: string;
   readonly description: string;
-  /** By what it can be grouped, besides labels. */
+  /** The columns by which it can be grouped, besides labels. */
   readonly groups: readonly string[];
   readonly group: readonly string[];
   readonly columns: readonly StatsColumn[];

@@ -8,8 +8,8 @@ import { dialNats, findHere, noServerOn } from "../../maintain/here.ts";
 import type { Tokens } from "./tokens.ts";
 
 /**
- * Opens the tokens in the NATS that `up` runs on a data folder, or in the one that the settings name (`nats.url`). So is the
- * first token made, with which an admin can make others from elsewhere.
+ * Opens the tokens in the NATS that `up` runs on a data folder, or in the one that the settings name (`nats.url`). The first
+ * token is made this way; with it an admin can make others from elsewhere.
  * @throws CommandError when there is neither, or it can't be reached
  */
 export async function openTokensHere(data: string, env: NodeJS.ProcessEnv): Promise<Tokens> {

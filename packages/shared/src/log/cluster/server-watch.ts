@@ -14,7 +14,7 @@ export type ServerWatchOptions = {
 };
 
 type ServerWatchTimes = {
-  /** Between two questions. */
+  /** Time between two requests. */
   readonly everyMs: number;
   /** How long an answer about the log may take. */
   readonly timeoutMs: number;
@@ -24,10 +24,10 @@ type ServerWatchTimes = {
 
 const defaultTimes: ServerWatchTimes = { everyMs: 1_000, timeoutMs: 2_000, pingMs: 750 };
 
-/** One question may be lost in an election. */
+/** One request may be lost in an election. */
 const failuresToLeave = 2;
 
-/** A process that was busy itself finds the first answer too late, and the second in time. */
+/** A process that was busy itself sees the first answer too late, and the second in time. */
 const pingsToLeave = 2;
 
 /** A ping may take this many times as long as the slowest recent one, on a machine that is busy all the time. */
@@ -36,9 +36,9 @@ const slowestFade = 0.9;
 const longestPingMs = 5_000;
 
 /**
- * Leaves a server that is cut off from its cluster. Such a server keeps its clients and answers their pings, but nothing
- * that they ask of the log gets through, so by itself a client stays until the cluster is whole again. One that has vanished
- * without closing its connections answers no ping, either, so it is left sooner; the library's own pings take half a minute.
+ * Leaves a server that is cut off from its cluster. Such a server keeps its clients and answers their pings, but no request
+ * to the log gets through, and a client would stay until the cluster is whole again. A server that vanished without closing
+ * its connections answers no ping either, so it is left sooner; the library's own pings take half a minute.
  */
 export class ServerWatch implements AsyncDisposable {
   readonly #nats: NatsConnection;
@@ -46,7 +46,7 @@ export class ServerWatch implements AsyncDisposable {
   readonly #times: ServerWatchTimes;
   readonly #over = new AbortController();
   readonly #running: Promise<void>;
-  /** How long pings of late have taken. */
+  /** The durations of recent pings. */
   #slowestMs = 0;
 
   constructor(nats: NatsConnection, options: ServerWatchOptions) {
@@ -63,7 +63,7 @@ export class ServerWatch implements AsyncDisposable {
 
   async #run(): Promise<void> {
     const { everyMs } = this.#times;
-    // Where no server can answer, because the log has lost its quorum, all are tried, but less and less often.
+    // If no server can answer, because the log has lost its quorum, all are tried, but less and less often.
     const retryDelays = backoff(everyMs, 30_000);
     for (let failures = 0; !this.#over.signal.aborted && !this.#nats.isClosed(); ) {
       await delay(everyMs, this.#over.signal);
@@ -104,7 +104,7 @@ export class ServerWatch implements AsyncDisposable {
     return false;
   }
 
-  /** A leader that was cut off answers for some seconds more, until it notices; so it is asked whom it hears. */
+  /** A leader that was cut off answers for some more seconds, so its answer must say which replicas it hears from. */
   async #isInTouch(): Promise<boolean> {
     const { timeoutMs } = this.#times;
     const request = this.#nats.request(`$JS.API.STREAM.INFO.${streamName}`, "", { timeout: timeoutMs });

@@ -3,13 +3,13 @@ import { dateAfter, dateAt, hourMs, mondayOf, startOfDate, startOfHour } from ".
 
 /** An hour, day or week of a time zone: [from, to). */
 export type Bin = {
-  /** The bin's name in the API and SQL: "2026-11-20" (of a week its Monday), "2026-11-20T08:00:00Z". */
+  /** The bin's name in the API and SQL: "2026-11-20" (for a week its Monday), "2026-11-20T08:00:00Z". */
   readonly key: string;
   readonly from: number;
   readonly to: number;
 };
 
-/** All bins of a choice, also those in which nothing happened, oldest first; the last one holds now, or the last day. */
+/** All bins of a choice, empty ones included, oldest first. The last one contains the present, or the last day. */
 export function binsOf({ range, group, zone }: Choice, now: number): readonly Bin[] {
   const today = dateAt(now, zone);
   const days = typeof range === "string" ? { from: dateAfter(today, 1 - ranges[range]), to: today } : range;
@@ -37,7 +37,7 @@ function hours(
   });
 }
 
-/** The bins from one name to another. Names that are not there: none. */
+/** The bins from one name to another; none for unknown names. */
 export function binsBetween(bins: readonly Bin[], since: string | undefined, until: string | undefined) {
   if (since === undefined) return bins;
   const [first, last] = [since, until ?? since].map((key) => bins.findIndex((bin) => bin.key === key));

@@ -18,7 +18,7 @@ export type Copying = {
   readonly signal: AbortSignal;
 };
 
-/** Copies the workspace's messages after one sequence and up to another; yields the sequence up to which it has. */
+/** Copies the workspace's messages after one sequence up to another; yields the sequence up to which they are copied. */
 export async function* copyMessages(
   { workspace, from: { epoch, stored }, to, signal }: Copying,
   after: Sequence,

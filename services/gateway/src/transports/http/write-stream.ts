@@ -22,13 +22,13 @@ const defaultIdleMs = 15_000;
 /** nginx holds an answer back until its buffers are full, headers included, unless the answer forbids it. */
 const unbuffered = { "x-accel-buffering": "no" } as const;
 
-/** How long a client whose token is over may take to read what it was sent before. */
+/** How long a client whose token has ended may take to read what it was sent before. */
 const farewellMs = 2_000;
 
 /**
- * Answers with chunks at the pace of the slower side: headers at once, and no further chunk is requested from the
- * source while the client does not read. `signal` aborts when the client is gone, or when its token is over: then the
- * last words report it.
+ * Answers with chunks at the pace of the slower side: sends headers at once, and requests no further chunk from the
+ * source while the client does not read. `signal` aborts when the client has left, or when its token has ended, which the
+ * last chunk then reports.
  */
 export async function writeStream(
   reply: FastifyReply,

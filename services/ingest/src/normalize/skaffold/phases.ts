@@ -26,7 +26,7 @@ export function failedPhase(
   { runner, loop }: Pick<OperationRef, "runner" | "loop">,
   task = "",
 ): Fact {
-  // No other step has failed, of which this could be a consequence: the user ended Skaffold.
+  // No other step has failed that could have caused this: the user ended Skaffold.
   const isCanceled = phase !== "init" && phase !== "check" && isContextCanceled(error);
   const status = isCanceled ? "Canceled" : "Failed";
   const detail: Fact["detail"] =
@@ -59,7 +59,7 @@ const byCode: Readonly<Record<string, Phase>> = {
 
 /** The phase in which Skaffold gives this error code; undefined for one that leaves it open, such as UNKNOWN_ERROR. */
 export function phaseOfCode(code: string): Phase | undefined {
-  // The first loop could not prepare syncs. That is no sync that failed.
+  // The first loop could not prepare syncs, so no sync has failed.
   if (code === "SYNC_INIT_ERROR") return "init";
   return ownValue(byCode, code.split("_", 1)[0] ?? "");
 }

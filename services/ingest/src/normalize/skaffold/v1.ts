@@ -30,7 +30,7 @@ export type V1Memory = {
 export type V1Event = NonNullable<NonNullable<LogEntry["event"]>["event_type"]>;
 export type V1Reading = { readonly memory: V1Memory; readonly fact: Fact; readonly cause?: Fact | undefined };
 
-/** Before the first event of v1. */
+/** The memory before the first event of v1. */
 export const startOfV1: V1Memory = { runner: 0, loop: 0, iteration: 0, steps: noSteps };
 
 /** v1 is the primary voice for loops, builds, tests, deploys, checks, resources, syncs, ports and debugging. */
@@ -74,7 +74,7 @@ export function readEvent(
   return { memory, fact: factOf(event, memory) ?? mirror(event.$case, { status: statusOf(event) }) };
 }
 
-/** The facts with their time and operation, and the memory with what they say of the loop's steps. */
+/** The facts with their time and operation, and the memory with what they report about the loop's steps. */
 export function completed(
   { memory, fact, cause }: V1Reading,
   occurredAt: Event["occurred_at"],
@@ -92,7 +92,7 @@ export function completed(
   return { memory: next, fact: timed(fact), cause: cause && timed(cause) };
 }
 
-/** The fact of an event that leaves the memory as it is; undefined when its status is none that we know. */
+/** The fact of an event that leaves the memory as it is; undefined for an unknown status. */
 function factOf(event: V1Event, memory: V1Memory): Fact | undefined {
   switch (event.$case) {
     case "metaEvent":
@@ -185,8 +185,8 @@ function devLoop(memory: V1Memory, { status, iteration, err }: DevLoopEvent, isA
 }
 
 /**
- * The phase of a loop in which no step failed, as the code of the loop's error shows it. Where v2 is recorded, too, it
- * reports all of them but what the first loop prepares.
+ * The phase that failed in a loop without a failed step, by the code of the loop's error. Where v2 is recorded too, v2
+ * reports these phases, except what the first loop prepares.
  */
 function phaseOfLoop(memory: V1Memory, error: Event["error"], isAlone: boolean): Fact | undefined {
   const phase = phaseOfCode(error?.code ?? "");
@@ -206,7 +206,7 @@ function terminated(memory: V1Memory, { status, err }: TerminationEvent): V1Read
   const words = ["Skaffold ends", firstLine(error?.message ?? "")].filter(Boolean).join(": ");
   return {
     memory,
-    // It is outside of loops: a runner that can't be made has none.
+    // The failure is outside of loops: a runner that can't be made has no loop.
     cause: status === "Failed" ? failedPhase("init", error, { runner: memory.runner, loop: 0 }) : undefined,
     fact: { kind: "session.terminated", ...(error && { error }), summary: summary(words) },
   };

@@ -18,9 +18,9 @@ export type EraseRequested = {
   readonly session: string;
   /** Undefined: any. */
   readonly workspace: string | undefined;
-  /** Where the caller knows of it. The log may have it elsewhere since: what the caller has read may be behind. */
+  /** The source in which the caller found it. What the caller has read may be old: the log may have it elsewhere by now. */
   readonly source?: SourceName | undefined;
-  /** All of the session is after it. */
+  /** The whole session is after this position. */
   readonly afterOffset?: Offset;
   /** The caller, for the audit log. */
   readonly who: string;
@@ -29,7 +29,7 @@ export type EraseRequested = {
 };
 
 /**
- * Begins the erasure of a session, which an ingest then brings to its end by itself. Repeated, it returns the erasure that is
+ * Begins the erasure of a session, which an ingest then finishes by itself. A repeated call returns the erasure that is
  * under way or has ended, unless the log has the session again. `confirm` is called before anything is done.
  * @throws TapedeckError unknown_session; invalid_argument when the session goes on; not_ready when its workspace is in another
  *   shard, or on its way there, and when it was imported again while it is being erased. Rejects when the log is unavailable
@@ -78,8 +78,8 @@ function isIn(workspace: string | undefined, source: string): boolean {
 }
 
 /**
- * What the log has of a session. Neither the source that the caller names nor that of an earlier erasure decides where it is:
- * an erased session may have been imported into another one since.
+ * Finds what the log has of a session, also outside of the source that the caller or an earlier erasure names: an erased
+ * session may have been imported into another source since.
  * @throws TapedeckError not_ready when its workspace is in another shard, or on its way there
  */
 async function findAnywhere(
@@ -98,7 +98,7 @@ async function findAnywhere(
   return source === undefined || source === named ? found : await findAfter(source, logStart);
 }
 
-/** The log has events of it that no mark says are erased. */
+/** Whether the log has events of the session that no mark declares erased. */
 function isRecorded({ ownOrdinals, marked }: SessionToErase): boolean {
   return ownOrdinals.length > 0 && !marked;
 }
@@ -121,15 +121,15 @@ function importedAnew(session: string): TapedeckError {
   return new TapedeckError("not_ready", text, { field: "session" });
 }
 
-/** How often it is looked how far an erasure is. */
+/** How often the progress of an erasure is read. */
 const followMs = 200;
-/** So long a caller waits until the log has the mark. It can't have it while the source is being imported. */
+/** How long a caller waits until the log has the mark, which it can't get while the source is being imported. */
 const markMs = 10_000;
 
 /**
- * How far an erasure is: as soon as its mark is in the log, when it has changed, and at its end. Rejects when the log is unavailable.
- * @throws TapedeckError not_ready when the workspace has moved away before its mark was in the log, or the mark is not there
- *   in time
+ * Yields the progress of an erasure: when its mark is in the log, when it has changed, and at its end. Rejects when the log
+ * is unavailable.
+ * @throws TapedeckError not_ready when the workspace has moved away before its mark was in the log, or the mark comes too late
  */
 export async function* followErasure(
   { session }: Pick<Erasure, "session">,
@@ -162,8 +162,8 @@ function unmarked(session: string): TapedeckError {
 }
 
 /**
- * Waits until the marks of all erasures are in the log of the workspace, so that they come along to another shard.
- * @throws TapedeckError not_ready when one is not there in time
+ * Waits until the marks of all erasures are in the log of the workspace, so that they are moved to another shard with it.
+ * @throws TapedeckError not_ready when a mark comes too late
  */
 export async function erasuresMarked(
   workspace: string,

@@ -28,7 +28,7 @@ const builds = {
   also: daysBetween,
 } satisfies Counted<string>;
 
-/** The days of the range again, by which builds are found. */
+/** The same range in days: the index of builds is by day. */
 export function daysBetween({ from, to }: BuildStatsRequest): (SqlCondition | undefined)[] {
   const day = sql`(t.started_at at time zone 'UTC')::date`;
   const of = (timestamp: BuildStatsRequest["from"]) =>

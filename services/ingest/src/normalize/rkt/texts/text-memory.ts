@@ -8,7 +8,7 @@ export type ReceivedLine = {
   /** Empty: the stream of everything in the pod. */
   readonly app: string;
   readonly text: string;
-  /** Its own, or that of the line before which it belongs to; nanoseconds since 1970, 0 when there is none. */
+  /** The line's own time, else that of the line that it continues; nanoseconds since 1970, 0 if none is known. */
   readonly time: bigint;
 };
 
@@ -19,14 +19,14 @@ type Stream = {
   last: bigint;
   /** The latest time of its lines. */
   at: bigint;
-  /** Lines with that very time, by hash. */
+  /** Lines with exactly that time, by hash. */
   readonly known: Map<string, number>;
   mayRepeat: boolean;
-  /** While it repeats: up to where, and the lines of that time that are still to come again. */
+  /** While the stream repeats: up to which time, and the lines of that time that have not come again yet. */
   repeats: { readonly at: bigint; readonly known: Map<string, number> } | undefined;
 };
 
-/** A line that one of the two streams has given more often: an app's (over 0) or the pod's (below). */
+/** A line that one of the two streams has given more often: the app's (above 0) or the pod's (below 0). */
 type Unpaired = {
   readonly pod: string;
   readonly app: string;
@@ -35,29 +35,29 @@ type Unpaired = {
   count: number;
 };
 
-/** Only a server without times comes near it. */
+/** Only a server that sends no times comes near this limit. */
 const maxOfOneTime = 10_000;
-/** About 10 MB; more than the apps of a host write in the while that their pods' streams lag behind. */
+/** About 10 MB: more than the apps of a host write while their pods' streams lag behind. */
 const maxUnpaired = 50_000;
-/** The newest ones, which a restart keeps. */
+/** The number of newest lines that a restart keeps. */
 const maxDescribed = 10_000;
-/** A line without its pair by then gets none. */
+/** A line that has no pair by then stays without one. */
 const unpairedNanos = 300_000_000_000n;
 
 /**
- * Which lines are recorded. Two rules make each line come once:
+ * Decides which lines are recorded. Two rules make each line come once:
  *
- * 1. A stream that was opened anew repeats itself, from some moment on. Lines before the latest time that it has given
- *    are known; of those with that very time as many as it has given; from the first later one on all is new. Journals
- *    are in order of time: where a host's clock was set back, lines of that while may be missed by this.
- * 2. A pod's stream repeats what its apps' streams give. Whichever gives a line (its text and time) first is recorded,
- *    and when the other one gives it too it is the same line, as often as it comes. The tap gives the pod's lines a while
- *    after they came, so that nearly all lines of apps are recorded as theirs; what no app gives is the pod's own.
+ * 1. A stream that is opened again repeats itself. Lines before the latest time that it has given are known; of lines with
+ *    exactly that time, as many as it has given are known; all later lines are new. Journals are ordered by time, so lines
+ *    may be missed if the host's clock was set back.
+ * 2. A pod's stream repeats what its apps' streams give. The first stream that gives a line (its text and time) decides how
+ *    it is recorded; the other stream's line is the same one. The tap delays the pod's lines, so that nearly all lines of
+ *    apps are recorded as the apps'. Lines that no app gives are the pod's own.
  */
 export class TextMemory {
   readonly #streams = new Map<string, Stream>();
   readonly #unpaired = new Map<string, Unpaired>();
-  /** Lines of a pod's stream up to here were given by its apps, which were too far ahead to remember all. */
+  /** Lines of a pod's stream up to this time count as its apps': the apps were too far ahead to remember all. */
   readonly #overtaken = new Map<string, bigint>();
 
   get pods(): ReadonlySet<string> {
@@ -65,8 +65,8 @@ export class TextMemory {
   }
 
   /**
-   * Takes a line in. Undefined when it is to be recorded; else the text that it is known by, which may be one of the
-   * others: those are what it may have been recorded as.
+   * Takes a line. Returns undefined if the line is to be recorded, else the text by which it is known: its own, or one of
+   * `others`, the forms in which it may have been recorded.
    */
   take(line: ReceivedLine, others?: () => readonly string[]): string | undefined {
     const { pod, app, text, time } = line;
@@ -80,18 +80,18 @@ export class TextMemory {
     return pair?.text;
   }
 
-  /** The time of the line that the stream gave last, 0 before. */
+  /** The time of the stream's last line; 0 before the first. */
   lastTime(pod: string, app: string): bigint {
     return this.#streams.get(keyOf(pod, app))?.last ?? 0n;
   }
 
-  /** The next lines of the stream may be a repeat. Without a name: any stream. */
+  /** The next lines of the stream may be a repeat. Without a name: the lines of any stream. */
   mayRepeat(pod?: string, app = ""): void {
     const some = pod === undefined ? this.#streams.values() : [this.#streamOf(pod, app)];
     for (const stream of some) stream.mayRepeat = true;
   }
 
-  /** Takes in a line read back from the log. */
+  /** Takes a line that was read back from the log. */
   recorded({ pod, app, text, time }: ReceivedLine): void {
     const stream = this.#streamOf(pod, app);
     const hash = hashOf(text);
@@ -101,7 +101,7 @@ export class TextMemory {
     stream.mayRepeat = true;
   }
 
-  /** The whole memory: the end of each stream, and after that the lines that only one of the two has given so far. */
+  /** The whole memory: the end of each stream, then the lines that only one of the two streams has given so far. */
   ends(): HostDetail_TextEnd[] {
     this.#dropHopeless();
     const ends = [...this.#streams.values()]
@@ -116,7 +116,7 @@ export class TextMemory {
     return [...ends, ...single];
   }
 
-  /** Takes in all of `ends`, in its order, in one part or several. */
+  /** Takes all of `ends` in order, in one part or several. */
   restore(ends: readonly HostDetail_TextEnd[], part: number): void {
     if (part === 0) {
       this.#streams.clear();
@@ -137,7 +137,7 @@ export class TextMemory {
     }
   }
 
-  /** Gives the apps of the pod's streams. */
+  /** Returns the apps that have a stream in the pod. */
   forget(pod: string): readonly string[] {
     this.#overtaken.delete(pod);
     const forgotten = [...this.#streams.values()].filter((stream) => stream.pod === pod).map(({ app }) => app);
@@ -234,7 +234,7 @@ function endOf(pod: string, app: string, at: bigint, hashes: readonly string[]):
 type Form = { readonly text: string; readonly hash: string };
 type Forms = { readonly first: Form; readonly find: (isIt: (form: Form) => boolean) => Form | undefined };
 
-/** The others are made only where the first is not known. */
+/** The other texts are computed only if the first is not known. */
 function formsOf(text: string, others: () => readonly string[] = () => []): Forms {
   const formOf = (one: string): Form => ({ text: one, hash: hashOf(one) });
   const first = formOf(text);

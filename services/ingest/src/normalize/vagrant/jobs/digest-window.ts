@@ -42,12 +42,12 @@ export class DigestWindow {
     if (this.#end % this.#windowSize === 0) this.#clear();
   }
 
-  /** False also where it is not known which event has the position. */
+  /** Also returns false if the event at the position is not known. */
   differs(index: number, event: Uint8Array): boolean {
     return this.differsFrom(index, hash("sha256", event, "buffer"));
   }
 
-  /** The same by the event's hash. */
+  /** Does the same by the event's hash. */
   differsFrom(index: number, sha256: Uint8Array): boolean {
     if (index < this.#start || index >= this.#end) return false;
     const at = (index - this.#start) * digestSize;
