@@ -44,7 +44,7 @@ const stage = join(to, "stage");
 const tapedeck: Subject = { name: "tapedeck", purl: `pkg:generic/tapedeck@${version}` };
 const isSelected = (part: string) => values.only === undefined || values.only.includes(part);
 
-// The built files are readable for everyone, whoever builds them.
+// The built files are readable for everyone, whatever the umask.
 process.umask(0o022);
 if (!(await isOurs(to))) {
   console.error(`${to} holds something else: name a folder that is empty, or one that this command has filled.`);

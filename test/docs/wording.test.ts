@@ -54,7 +54,8 @@ const rules: readonly Rule[] = [
     instead: "a subject: a caller that …, an event that …",
   },
   {
-    words: /^(Who|Whoever|As|Nor|Less)\b|(^|[.!?] )(Of|Told)\b/,
+    words:
+      /^(Who|Whoever|As|Nor|Less|So (many|much|long)|By (what|which)|With what)\b|\bwhoever\b|(^|[.!?] )(Of|Told)\b/,
     kinds: ["comment"],
     instead: "a sentence with its subject first",
   },

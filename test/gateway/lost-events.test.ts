@@ -18,7 +18,7 @@ import { exportFrom } from "tapedeck/api/exported-sessions";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type Stack, startStack } from "../stack/stack.ts";
 
-// A file of the log is lost between two runs. Ingest's check finds that, and whoever reads across it learns of it.
+// A file of the log is lost between two runs. Ingest's check finds that, and readers that cross it get an error.
 
 const named = (developer: string) =>
   sourceName({ workspace: "default", developer, project: "shop", upstream: "skaffold" });

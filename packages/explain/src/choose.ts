@@ -71,7 +71,7 @@ function isOther({ bare, indent, level, text }: Line): boolean {
   return bare !== "" && indent === 0 && level !== "error" && !text.startsWith("\t");
 }
 
-/** So many lines about something else may follow the last message of a command that failed, by how sure it is. */
+/** How many lines about something else may follow the last message of a command that failed, by how sure it is. */
 const maxAfter = { sure: 7, likely: 3, phrase: 1 };
 
 /** Whether an output alone shows that its command failed. */

@@ -38,7 +38,7 @@ const frames: readonly Frame[] = [
   { pattern: /^::error[^:]{0,200}::/, level: "error" },
   { pattern: /^npm (?:error|ERR!) ?/, level: "error" },
   { pattern: /^npm (?:warn|WARN|notice) ?/, level: "warning" },
-  // The name of whoever speaks, and marks.
+  // The name of the program that prints, and marks.
   {
     pattern:
       /^\[(?![^\]]{0,80} [0-9a-f]{7,40}\])(?!Help |INFO|WARN|ERROR)(?=[^\]]{0,60}[a-z])[\w./ :@-]{1,60}\](?: (?!\()|$)/,

@@ -17,7 +17,7 @@ const maxHead = 64 * 1_024;
 const maxTail = 192 * 1_024;
 /** Rules read so much of a line. */
 const maxRead = 500;
-/** So much of a line is quoted. */
+/** How much of a line is quoted. */
 const maxQuoted = 2_000;
 
 const esc = String.fromCharCode(27);

@@ -3,7 +3,7 @@ import type { Line } from "./lines.ts";
 import { type CodePlace, fileIn, isForeign, placesIn, subjectOf } from "./places.ts";
 import { isExceptionHead, isFrame, ownPlace } from "./stacks.ts";
 
-/** So many lines belong to a report at most. */
+/** The most lines that belong to a report. */
 const maxBelow = 40;
 const maxAbove = 30;
 

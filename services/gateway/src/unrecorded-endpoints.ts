@@ -34,7 +34,7 @@ export class UnrecordedEndpoints {
     });
   }
 
-  /** Everyone may ask for /readyz: the logs are asked once in a while for all who do. */
+  /** Everyone may request /readyz, so the logs are asked only once in a while. */
   async #lookUpAll(): Promise<void> {
     const now = performance.now();
     if (this.#lookedUp === undefined || now - this.#lookedUp.at >= rememberedMs) {

@@ -114,7 +114,7 @@ export function exportFrom({ address, credentials, metadata, name }: GrpcTarget)
         } catch (error) {
           if (error instanceof CommandError) throw error;
           const { earliest, loss } = fromServiceError(error).details;
-          // What the log has lost is missing in the session, and whoever reads it counts that.
+          // Events that the log has lost are missing in the session; its reader counts them.
           if (loss !== "lost" || earliest === undefined) throw worded(error as ServiceError, name);
           after = earliest;
         } finally {

@@ -7,7 +7,7 @@ import { plainLine } from "./plain-line.ts";
 import { spokenSource } from "./source-name.ts";
 import { statusColour } from "./status-colour.ts";
 
-/** So many differences are shown: what comes after explains little. */
+/** How many differences are shown: later ones explain little. */
 const max = 10;
 
 /** What failed, beside what it is compared, and the differences with where they were recorded. */

@@ -55,7 +55,7 @@ export async function findHere(data: string, env: NodeJS.ProcessEnv = process.en
 export type RunningHere = AsyncDisposable & {
   readonly running: RunningUp;
   readonly nats: NatsConnection;
-  /** By which its services know each other. */
+  /** The key by which its services know each other. */
   readonly servicesKey: string;
 };
 

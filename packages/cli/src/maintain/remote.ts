@@ -126,7 +126,7 @@ class PassingError extends CommandError {}
 /** The status of too many calls, of a Tapedeck that is starting, and of a proxy whose Tapedeck does not answer. */
 const passing: readonly number[] = [429, 502, 503, 504];
 
-/** So long after the last answer a command asks again. */
+/** How long after the last answer a command asks again. */
 const silentMs = 120_000;
 
 type ErrorBody = { readonly code?: string; readonly message: string };

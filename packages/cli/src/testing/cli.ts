@@ -25,7 +25,7 @@ export function startCli(args: readonly string[], { cwd, env = {}, within = [] }
   return collect(
     spawn(command, words, {
       cwd,
-      // Nobody has logged in, whoever runs the tests.
+      // Nobody has logged in here, even if the user who runs the tests has.
       env: { ...withoutOurs(process.env), XDG_CONFIG_HOME: join(cwd, "config"), ...env },
       stdio: ["ignore", "pipe", "pipe"],
       detached: true,

@@ -28,7 +28,7 @@ export async function readLanes(
       .at(-1) ?? "";
   if (at === "") return { now: new Map(), after: "start" };
   const index = { ...filter, at, pageSize: 1_000, signal };
-  // So many of each source, so that a quiet one is not lost behind the others.
+  // A limit per source, so that a quiet source is not lost behind the others.
   const share = (what: keyof typeof perSource) =>
     Math.max(perSource[what].least, Math.min(perSource[what].max, Math.floor(max[what] / known.length)));
   const [sources, loops, steps, apps] = await Promise.all([
@@ -76,7 +76,7 @@ async function portsOf<Port>(
   return found;
 }
 
-/** So many answers may be full until no more is asked: thousands of ports in each of hundreds of sessions are too much to read. */
+/** The most full pages that are read: thousands of ports in each of hundreds of sessions are too much. */
 const maxHalved = 50;
 
 function partsOf(values: readonly string[]): (readonly string[])[] {

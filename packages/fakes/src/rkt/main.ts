@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /**
- * The fake as a process of its own, for the demo and for whoever wants to kill it: plays a recording in turns without an
+ * The fake as a process of its own, for the demo and for tests that kill it: plays a recording in turns without an
  * end, as if it happened now. Prints one line when it listens: {"port":15441}. Ends at once on SIGINT and SIGTERM, as the
  * real one does. As a forked child it takes the messages "pause" and "resume", and ends with its parent.
  *

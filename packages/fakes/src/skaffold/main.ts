@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { parseArgs } from "node:util";
 /**
- * The fake as a process of its own, for the demo and for whoever wants to kill it. Prints one line when it listens:
+ * The fake as a process of its own, for the demo and for tests that kill it. Prints one line when it listens:
  * {"port":50051}. Stands in for `skaffold` in front of `tapedeck run` too: takes SKAFFOLD_RPC_PORT and ends on SIGINT
  * as the real one does. As a forked child it takes the messages "pause" and "resume", and ends with its parent.
  *

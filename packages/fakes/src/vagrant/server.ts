@@ -25,7 +25,7 @@ export type FakeVagrantOptions = {
   readonly now?: () => number;
   /** Goes away so many ms after a job with a command is over, as a built-in server does (about 100). */
   readonly dieAfter?: number;
-  /** So many finished jobs are known, older ones are forgotten (10,000). */
+  /** How many finished jobs are known; older ones are forgotten (10,000). */
   readonly remembered?: number;
   /** Expires jobs when their time is over, as the real server does. Otherwise only `jobs.expire` does. */
   readonly expires?: boolean;

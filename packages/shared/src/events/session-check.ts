@@ -20,7 +20,7 @@ export type ForeignSession = {
 
 /**
  * Takes a session's events in order, and describes what is wrong with the first that cannot be the next one. Events
- * that pass harm no reader of the log, whoever made them up: names and numbers are within readers' bounds. Unknown
+ * that pass harm no reader of the log, even if they are made up: names and numbers are within readers' bounds. Unknown
  * kinds pass, as those of a later version.
  */
 export type SessionCheck = {

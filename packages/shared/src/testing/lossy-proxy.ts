@@ -6,7 +6,7 @@ export type LossyProxy = AsyncDisposable & {
   readonly port: number;
   /** While true, what the server says is thrown away; what the client says arrives. */
   deaf: boolean;
-  /** So much later what the server says arrives. */
+  /** The delay of what the server sends. */
   lateMs: number;
   /** Cuts every connection. */
   cut(): void;

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 
 /**
- * A port for whoever leaves it and comes back to it. It is below the range from which the system gives ports to those who
+ * A port for a server that leaves it and comes back to it. It is below the range from which the system gives ports to those who
  * ask for any and to connections, and no other call of this function gets it before this process ends, in whichever
  * process.
  */

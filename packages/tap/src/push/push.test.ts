@@ -258,7 +258,7 @@ describe("pushing", () => {
     const away: unknown[] = [];
     push(link, spill, {
       sourceTaken: () => ({ ...hello, project: "shop-2" }),
-      // The recorder is there: whoever hears that it is away would not wait for it.
+      // The recorder is there: a caller that learned it was away would not wait for it.
       away: (error) => away.push(error),
       welcomed: ({ source }) => sources.push(source),
     });

@@ -133,7 +133,7 @@ describe("questions about one observation", () => {
       return ok(call === 1 ? list(...pods) : list());
     }, 12_000);
     expect(timeouts).toEqual([10_000, 4_000]);
-    // So long after the last whole list there is another one.
+    // How long after the last whole list there is another one.
     expect(seen.slice(0, 5)).toEqual(["all", "all", "one", "one", "all"]);
     expect(pauses.slice(0, 2)).toEqual([200, 10_200]);
   });

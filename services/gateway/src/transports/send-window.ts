@@ -1,7 +1,7 @@
 import { abortable } from "@tapedeck/shared/sync/abortable";
 import { Notifier } from "@tapedeck/shared/sync/notifier";
 
-/** So many bytes, or characters, are worth a write of their own: more at once saves nothing. */
+/** How many bytes, or characters, are worth a write of their own: more at once saves nothing. */
 export const enoughAtOnce = 64 * 1024;
 
 /**

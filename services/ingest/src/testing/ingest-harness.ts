@@ -46,7 +46,7 @@ export async function startHarnessOn(
   };
 }
 
-/** Reads the log beside whoever writes it. */
+/** Reads the log beside its writers. */
 export async function openLogReader(natsUrl: string) {
   const nats = await connect({ servers: natsUrl, maxReconnectAttempts: -1, reconnectTimeWait: 50 });
   const log: Log = await openLog(nats, { syncKnown: true, timeoutMs: 20_000 });

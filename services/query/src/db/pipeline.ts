@@ -138,7 +138,7 @@ const insertion = /^\s*insert\b/;
 /** More texts than projecting has. Texts beyond are not remembered, in case that one is ever made from values. */
 const maxPrepared = 200;
 
-/** So much is sent at once, because the server can begin with it. */
+/** How much is sent at once, so that the server can begin with it. */
 const longBytes = 64 * 1024;
 
 /**

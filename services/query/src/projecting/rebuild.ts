@@ -28,7 +28,7 @@ const retiredSchema = "tapedeck_retired";
  */
 const lockMs = 2_000;
 const againMs = 500;
-/** After so many attempts it says what is in the way. */
+/** After this many attempts it reports what is in the way. */
 const maxAttempts = 20;
 
 /** Somebody keeps the new tables from taking the place of the old ones. */

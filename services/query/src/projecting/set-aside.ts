@@ -19,8 +19,8 @@ import { textOfDate } from "../db/timestamp.ts";
 export type SetAsideEvent = { readonly recorded: RecordedEvent; readonly error: unknown };
 
 /**
- * So many events of each source are listed from the first on, and as many up to the last; and the first one of each
- * session, so that a source of which none is listed any more has none.
+ * How many events of each source are listed from the first on, and how many up to the last. The first one of each session
+ * is listed too, so that a source without listed events has no events set aside.
  */
 export const listedAtEachEnd = 100;
 

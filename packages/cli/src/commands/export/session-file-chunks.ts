@@ -14,7 +14,7 @@ export type Filed = { events: number };
 
 type EventsOf = (session: Session, until: string) => AsyncIterable<ExportedEvent>;
 
-/** So much is written at once. */
+/** How much is written at once. */
 const chunkLength = 64 * 1024;
 
 /**

@@ -145,7 +145,7 @@ async function ofUser(may: string): Promise<string> {
   const user = `sql_roles_${randomBytes(4).toString("hex")}`;
   await superuser.query(`create role ${user} login password '${user}' ${may}`);
   stack.defer(async () => void (await superuser.query(`drop role ${user}`)));
-  // Both roles were made by another one, as by whoever runs this Postgres.
+  // Both roles were made by another one, such as an administrator of this Postgres.
   const roles = "tapedeck_analyst, tapedeck_reader";
   if (may !== "") await superuser.query(`grant ${roles} to ${user} with admin option, inherit false`);
   const address = new URL(stack.use(await freshDatabase()).url);

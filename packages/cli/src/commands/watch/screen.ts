@@ -120,7 +120,7 @@ export function changesOf(now: Now, printed: Map<string, string>, at: number): r
   });
 }
 
-/** So long a line of a pipe, which is never corrected, waits for the cause. */
+/** How long a line of a pipe, which is never corrected, waits for the cause. */
 const maxCauseMs = 15_000;
 
 function isCauseDue(row: Lane, at: number): boolean {

@@ -69,7 +69,7 @@ export type JobsOptions = {
   readonly database: ServerDatabase;
   readonly stamps: Stamps;
   readonly generation: Generation;
-  /** So many finished jobs are known, the oldest are forgotten. The real one checks every 10 minutes. */
+  /** How many finished jobs are known; older ones are forgotten. The real server checks every 10 minutes. */
   readonly remembered: number;
   /** Jobs expire when their time is over. */
   readonly expires?: boolean | undefined;

@@ -1,6 +1,6 @@
 import type { GetJobStreamResponse_Terminal_Event as TerminalEvent } from "@tapedeck/proto/vagrant/vagrant";
 
-/** So many events are kept: 32 chunks of 164. */
+/** How many events are kept: 32 chunks of 164. */
 export const windowSize = 5_248;
 
 /** The output of a job's runner: the window that is being filled. */

@@ -14,9 +14,9 @@ const doneSubject = (session: string) => subject(`done.${session}`);
 /** The subjects under which erasures begin, advance and end. */
 export const openErasures = openSubject("*");
 
-/** So long a repeated request learns that the session was erased. */
+/** How long a repeated request learns that the session was erased. */
 const doneTtl = `${90 * 24}h`;
-/** So long the end of an erasure is there for those who list the bucket. */
+/** How long the end of an erasure is listed in the bucket. */
 const endTtl = "60s";
 
 const erasureSchema = z.object({

@@ -3,7 +3,7 @@ import type { HeldEvent, RecordedEvent } from "../log.ts";
 import type { Offset } from "../offset.ts";
 import type { Delivered } from "../reading/consumer.ts";
 
-/** An event that all who follow share. Decoded only when a subscriber gets it: most processes follow next to nothing. */
+/** An event that all followers share. Decoded only when a subscriber gets it: most processes follow next to nothing. */
 export class SharedEvent implements HeldEvent {
   readonly offset: Offset;
   readonly subject: string;
@@ -27,7 +27,7 @@ export class SharedEvent implements HeldEvent {
     return this.#isDropped ? undefined : this.#event?.bytes;
   }
 
-  /** Decoded once for all who follow. */
+  /** Decoded once for all followers. */
   decode(): RecordedEvent | undefined {
     if (this.#isDropped) return undefined;
     this.#recorded ??= this.#event?.decode();

@@ -1,4 +1,4 @@
-// The end of the log, read once for all who follow in this process.
+// The end of the log, read once for all followers in this process.
 //
 //   nats-server --pull--> Pump --#accept--> ring (the latest events) --offer--> watches of armed followers
 //                               \--#judgeJump: a sequence is missing: erased or expired (go on), or dropped (empty the ring)
@@ -31,7 +31,7 @@ import { type Ring, type RingLimits, ring } from "./ring.ts";
 import { SharedEvent } from "./shared-event.ts";
 import { Watches } from "./watches.ts";
 
-/** The one reader of the log's end in a process, shared by all who follow. */
+/** The one reader of the log's end in a process, shared by all followers. */
 export type Tail = AsyncDisposable & {
   /** Undefined until the log was reached for the first time. Throws when the log was replaced or closed. */
   now(): { readonly ring: Ring<SharedEvent>; readonly last: Offset } | undefined;

@@ -1,4 +1,4 @@
-/** So many continue in one turn of the event loop: each may send an event, which takes some 10 to 30 µs. */
+/** How many continue in one turn of the event loop: each may send an event, which takes some 10 to 30 µs. */
 const atOnce = 32;
 
 /**

@@ -33,7 +33,7 @@ export type HistoryDeps<T> = StreamAccess & {
   readonly checkSame: () => Promise<void>;
   /** What it does where messages are missing that are neither erased nor expired. */
   readonly losses: Losses;
-  /** Shared by all who read history. */
+  /** Shared by all readers of history. */
   readonly shift: Shift;
   /** The reading rejects when the log fails or is silent for so long. Undefined: it waits, and tries again. */
   readonly maxSilenceMs?: number;

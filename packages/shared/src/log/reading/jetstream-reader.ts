@@ -174,7 +174,7 @@ function eventHistory(
   };
 }
 
-/** Reads a page for all who follow. */
+/** Reads a page for all followers. */
 function pageOfHistory(deps: Omit<HistoryDeps<never>, "read">, readMessage: ReadMessage): ReadPage {
   return async ({ first, last, subjects }, signal) => {
     const range = { first, last, subjects: messageFilters(subjects) };

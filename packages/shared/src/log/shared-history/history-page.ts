@@ -27,7 +27,7 @@ export function keyOf(subjects: readonly string[]): string {
 /** The keeper of all pages. */
 export type PageOwner = { hasRoom(bytes: number): boolean; remove(page: HistoryPage): void };
 
-/** A part of the log's history, for all who read there. It has events when it is ready, and until it is dropped. */
+/** A part of the log's history, for all its readers. It has events from when it is ready until it is dropped. */
 export class HistoryPage {
   readonly range: MessageRange;
   readonly key: string;

@@ -33,7 +33,7 @@ export type Cause = {
 /** The most frequent causes, and all others as one. */
 export type Causes = { readonly top: readonly Cause[]; readonly rest: Cause | undefined; readonly count: number };
 
-/** So many are named. */
+/** How many are named. */
 export const maxCauses = 6;
 export const restKey = "rest";
 

@@ -15,7 +15,7 @@ type SidesPanelProps = {
   readonly pick: (of: string) => void;
 };
 
-/** Developers or projects beside each other, whoever waits longest first. Each leads to its own trends, and its number of loops to these. */
+/** Developers or projects beside each other, those with the longest waits first. Each leads to its own trends, and its number of loops to these. */
 export function SidesPanel({ answered: { value: all, error }, by, choice, sql, pick }: SidesPanelProps) {
   const { pick: picked, ...unpicked } = choice;
   const pathOf = (name: string) =>

@@ -35,7 +35,7 @@ export function auditedExports(api: TapedeckApi, all: Audit): TapedeckApi {
   };
 }
 
-/** An export that goes on later than so many others is another one. */
+/** An export that continues after this many others counts as another one. */
 const maxInterrupted = 1_000;
 
 async function* withLosses(messages: SubscriptionMessages, onLoss: (earliest: string) => void) {

@@ -22,7 +22,7 @@ export type SignedIn = {
   readonly to: string;
 };
 
-/** With what a browser comes back from the provider. */
+/** The parameters with which a browser comes back from the provider. */
 export type SignInAnswer = {
   /** Path and query. */
   readonly url: string;

@@ -5,7 +5,7 @@ import { isClosed } from "./move-workspace.ts";
 import type { UnfinishedMove } from "./moves-entry.ts";
 import type { Turn } from "./turn.ts";
 
-/** How often it is looked whether a move has lost its gateway. */
+/** How often moves without a gateway are searched for. */
 const pollMs = 1_000;
 
 /** How long the last call of a gateway that is gone may take to close the workspace. */

@@ -24,7 +24,7 @@ type Options = {
   readonly labels?: Readonly<Record<string, string>>;
   readonly textTtl?: number;
   readonly missing?: Readonly<Record<string, bigint>>;
-  /** Only so many of its events, and no end: whoever pushes is killed. */
+  /** Pushes this many of its events, and no end: the pusher is killed. */
   readonly cutAfter?: number;
   /** Each event in pieces of so many bytes. */
   readonly pieceBytes?: number;

@@ -34,7 +34,7 @@ export type SourceEnd = { readonly epoch: string; readonly seq: Sequence; readon
 export type LogEnds = AsyncDisposable & {
   /** It is in the log. Written soon, and at the end. */
   reached(source: SourceName, seq: Sequence, cursor: Cursor): void;
-  /** By what is kept and by what this process has seen. Rejects when NATS can't be asked. */
+  /** Decides by what is stored and by what this process has seen. Rejects when NATS can't be asked. */
   endOf(source: SourceName): Promise<SourceEnd | undefined>;
   /** Every source's. Rejects when NATS can't be asked. */
   all(): Promise<ReadonlyMap<SourceName, SourceEnd>>;

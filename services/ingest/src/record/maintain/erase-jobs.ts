@@ -32,11 +32,11 @@ const lookMs = 10_000;
 const turnMs = 1_000;
 /** How often the progress is written. */
 const progressMs = 500;
-/** So many messages are found before they are removed: the log is not read while they are. */
+/** How many messages are found before they are removed: the log is not read meanwhile. */
 const messagesAtOnce = 500;
 
 /**
- * Brings every erasure to its end, whoever began it, also after this process or another one was killed. Sessions are removed
+ * Finishes every erasure, also one that another process began, or that a kill interrupted. Sessions are removed
  * from their oldest message on, at a pace that recording does not notice.
  */
 export class EraseJobs implements AsyncDisposable {

@@ -92,7 +92,7 @@ function goesOnAfter({ kind, detail }: Event): boolean | undefined {
 
 export type HeldMessage = { readonly seq: Sequence; readonly events: number };
 
-/** So many messages are read before the reader rests. */
+/** How many messages are read before the reader rests. */
 const stride = 100;
 
 /** The session's messages, oldest first, without its mark, at the pace of all removals. Both sequences are inclusive. */

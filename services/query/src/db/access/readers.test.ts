@@ -377,7 +377,7 @@ describe("with a Postgres of the user's, whose owner of the database is no super
     at.username = "owner";
     await using theirs = openDatabase({ url: at.href, connections: 3 });
     await migrate(theirs);
-    // Both roles were made by another one, as by whoever runs this Postgres.
+    // Both roles were made by another one, such as an administrator of this Postgres.
     for (const role of ["tapedeck_analyst", "tapedeck_reader"]) {
       await sql`grant ${sql.id(role)} to ${owner} with admin option, inherit false`.execute(ours.db);
     }

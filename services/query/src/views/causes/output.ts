@@ -40,7 +40,7 @@ export function isPrintedBy({ event }: RecordedEvent, { kind, subject, instance,
   return isOfTask && (kind !== "build" || subject === "" || subtask === "" || subtask === subject);
 }
 
-/** So much of what a step printed is looked at, in characters: where it began, and where it ended. */
+/** How much of what a step printed is read, in characters: from its beginning, and up to its end. */
 const [headLength, tailLength] = [16_384, 49_152];
 
 /** The text of the events, as the terminal had it. What is too long lacks its middle. */

@@ -8,7 +8,7 @@ import { blockOf } from "../events/blocks.ts";
 import type { EarlierEvents } from "../view.ts";
 
 /**
- * So many events of text are looked at for each failure: the first ones, those before its end, and those after it.
+ * How many events of text are read for each failure: the first ones, those before its end, and those after it.
  * Skaffold reports output on another channel than the steps, so some of a step's comes when that is over.
  */
 export const maxText = { first: 200, last: 1_000, late: 300 } as const;

@@ -6,7 +6,7 @@ import { internalSchema, type Tx } from "../../db/database.ts";
  * may have swapped the tables.
  *
  * A partition is made as a table of its own and then attached, because `create table … partition of` locks `events` against
- * all readers: it would wait for whoever is in a transaction that has read `events`, and later readers would wait behind it.
+ * all readers: it would wait for open transactions that have read `events`, and later readers would wait behind it.
  * To attach it takes a lock that no reader and no writer of rows holds or waits for.
  */
 export async function ensurePartitions(tx: Tx, timestamps: Iterable<string>): Promise<void> {

@@ -93,7 +93,7 @@ async function seen(
     await until(() => ran.stderr().includes("building"), { message: "its signal handlers" });
     const pid = ran.child.pid ?? 0;
     if (isLate) process.kill(pid, "SIGSTOP");
-    // The group of whoever has the terminal.
+    // The process group that has the terminal.
     process.kill(-pid, signal);
     if (isLate) await until(() => isAlone(pid), { message: "the command to end" });
     if (isLate) process.kill(pid, "SIGCONT");
@@ -110,7 +110,7 @@ async function seen(
 /** Tests that a user can see no difference, and that everything is recorded. */
 export function testSame(harnesses: Harnesses, cases: readonly Case[]): void {
   it.each(cases)("is the same with and without recording: $title", async ({ env, recorded, ...reported }) => {
-    // Without a port nothing is written to a file, whoever asks for it.
+    // Without a port nothing is written to a file.
     const port = String(await ownPort());
     const command = reported.command.map((arg) => arg.replace("PORT", port));
     const [without, with_] = [harnesses.harness(env), harnesses.harness(env)];

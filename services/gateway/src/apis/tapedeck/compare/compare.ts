@@ -21,7 +21,7 @@ export type CompareRequest = {
   readonly right?: string | undefined;
 };
 
-/** Differences after so many explain nothing. */
+/** The most differences: later ones explain nothing. */
 const maxDifferences = 200;
 const maxSame = 500;
 

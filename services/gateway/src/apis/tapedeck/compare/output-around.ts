@@ -2,7 +2,7 @@ import type { EventJson } from "@tapedeck/shared/events/json";
 import { terminalText } from "@tapedeck/shared/output/terminal-text";
 import type { OutputLine } from "./side-summary.ts";
 
-/** So many lines before and after the cause. */
+/** How many lines are read before and after the cause. */
 const maxAround = 4;
 const longestLine = 300;
 

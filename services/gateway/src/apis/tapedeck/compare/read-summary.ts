@@ -23,7 +23,7 @@ export type SummaryDeps = {
   readonly events: (request: EventsPageRequest) => Promise<Page<EventJson>>;
 };
 
-/** So many are read of each: a comparison takes the same time for a loop of any length. */
+/** How many are read of each, so that a comparison takes the same time for a loop of any length. */
 const max = { steps: 500, events: 300, history: 500, lines: 300 } as const;
 
 /** Summarizes a side. `name`: its name for people, beside the other one. */

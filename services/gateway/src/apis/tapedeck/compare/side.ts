@@ -54,7 +54,7 @@ export async function resolveSide(deps: SideDeps, context: Context, name: SideNa
   return ofUnit(deps, context, unit, session);
 }
 
-/** So many that succeeded are looked at for one in which nothing failed. */
+/** How many that succeeded are searched for one in which nothing failed. */
 const maxGood = 20;
 
 /**

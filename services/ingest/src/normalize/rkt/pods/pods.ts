@@ -30,7 +30,7 @@ export type PodMemory = {
     | undefined;
 };
 
-/** So many equal answers in a row are no error of reading: the host is believed, whatever should be possible. */
+/** After this many equal answers in a row the host is believed, even against what should be possible. */
 const answersToAdmit = 3;
 
 type Held = { readonly doubt: Doubt; readonly sighting: Sighting; readonly listed: Pod };

@@ -454,7 +454,7 @@ describe("a first replay", () => {
     return { harness, stream, outcomes: stream.prints(at, lines(0, 3), isReplay) };
   }
 
-  // So long a job takes that fills a window with 20,000 events a second, and prints the three that are left.
+  // How long a job takes that fills a window with 20,000 events a second, and prints the three that are left.
   const noticeable = 263;
 
   it.each([
@@ -603,7 +603,7 @@ describe("a watcher that was resumed from the log", () => {
     expect(another.stream("j", ulid(), 100).prints(1_003, lines(100, 110))).toEqual([
       ...written({ job: "j", index: 100n, next_index: 110n }),
     ]);
-    // It has been held until it differed, and whoever held it is gone.
+    // It has been held until it differed, and its holder is gone.
     const moved = resumed(harness);
     const next = moved.stream("j", ulid(), 64);
     expect(next.prints(1_003, lines(windowSize + 64, windowSize + 70), true)).toEqual([
