@@ -99,7 +99,7 @@ it.each<[SourceText["kind"], string, string, boolean]>([
   ["comment", "a.proto", "// Of a loop.\nint32 loop = 1;", false],
   ["comment", "a.proto", "string name = 1; // Who did it.", false],
   ["comment", "a.ts", "// The set-up of a bench.", false],
-  ["comment", "test/bench/bench.test.ts", "// The set-up of a bench.", true],
+  ["comment", "test/bench/bench-here.long.test.ts", "// The set-up of a bench.", true],
   ["title", "a.ts", 'it("is told once", () => {});', false],
   ["title", "a.ts", 'it("a session is gone on with", () => {});', false],
   ["title", "a.ts", 'describe("who asks", () => {});', false],

@@ -50,14 +50,14 @@ it("sets aside what can't be applied, and applies everything else as if that had
   await using on = await stage();
   await using other = await stage();
   const random = seeded(31);
-  const end = await written(on, randomEvents(random, 900));
+  const end = await written(on, randomEvents(random, 400));
   const bad = new Map<Offset, "by Postgres" | "by the view">();
   const known = new Map<Offset, RecordedEvent>();
   for await (const recorded of on.log.reader.history({ afterOffset: 0 as Offset, subjects: [] }, endOf(end), signal)) {
     known.set(recorded.offset, recorded);
     // Single ones, some beside each other, and a run of them. Marks of erased sessions are tried below.
     const isBad = random(40) === 0 || (bad.has([...known.keys()].at(-2) ?? recorded.offset) && random(3) === 0);
-    const isRun = known.size > 500 && known.size < 540;
+    const isRun = known.size > 200 && known.size < 240;
     if ((isBad || isRun) && recorded.event.kind !== "session.erased")
       bad.set(recorded.offset, random(2) === 0 ? "by Postgres" : "by the view");
   }
