@@ -1,4 +1,5 @@
-{{- /* What this chart does not render, because it would lose data or give it away. All reasons at once. */ -}}
+{{- /* What this chart does not render, because it would lose data or give it away. All reasons at once, and no value
+switches this off: on Kubernetes one word, such as LoadBalancer, exposes a server. */ -}}
 {{- define "tapedeck.refusals" -}}
 {{- $v := .Values -}}
 {{- $why := list -}}

@@ -8,8 +8,8 @@ const intents = ["build", "sync", "deploy"] as const;
 
 /**
  * Skaffold forgets some of several intents in one request (each wakes the loop, and the loop's end clears them all), so
- * each becomes a step of its own, to be taken when the loop of the one before has ended. `devloop` is one intent for
- * everything and stays as it is. (docs/upstreams/skaffold.md#execute-loses-intents)
+ * each becomes a step of its own, to be taken when the loop of the one before has ended. The caller gets its answer after
+ * the first step; the record has the others. `devloop` is one intent for everything and stays as it is. (docs/upstreams/skaffold.md#execute-loses-intents)
  */
 export function controlSteps(method: string, request: Uint8Array): readonly ControlStep[] {
   const steps = method === services.v1.execute.path ? intentsOf(request) : [];

@@ -26,6 +26,7 @@ const cause = {
   error_code: "Error code of what failed first; the loop's where that says more than UNKNOWN_ERROR.",
   error: "Error text of what failed first, masked; the loop's where it has none.",
 };
+const causeAsInLoops = { ...cause, error_code: "As in finished_loops.", error: "As in finished_loops." };
 const loop = {
   ...shared("source", "workspace", "developer", "project", "session", "runner", "loop"),
   ...cause,
@@ -89,7 +90,7 @@ export const innerLoopComments: Readonly<Record<string, RelationComment>> = {
   },
   loop_labels: {
     about: "One row for each dev loop that began after its session's labels had changed.",
-    columns: { ...shared("source", "session", "runner", "loop"), labels: common.changed_labels },
+    columns: { ...shared("source", "session", "runner", "loop"), labels: "As in session_labels." },
   },
   loop_times: {
     about:
@@ -107,7 +108,7 @@ export const innerLoopComments: Readonly<Record<string, RelationComment>> = {
     about: "One row for each time that a source went red: from its first failed loop to the next good one.",
     columns: {
       ...shared("source", "workspace", "developer", "project", "session", "start_position_text", "end_position_text"),
-      ...cause,
+      ...causeAsInLoops,
       ...shared("labels"),
       loop_id: "Id of its first failed loop: operations.id.",
       failed_at: "When that loop failed.",
@@ -145,8 +146,8 @@ export const innerLoopComments: Readonly<Record<string, RelationComment>> = {
       phase:
         "Kind of what failed first: build, deploy, check, command, job, app …; session: only the exit code; empty: not known.",
       subject: "Its subject, such as an artifact; of a job its operation or command. May be empty.",
-      error_code: cause.error_code,
-      error: cause.error,
+      error_code: causeAsInLoops.error_code,
+      error: causeAsInLoops.error,
       ...causes,
       operation_id: "Id of the failed loop, else of the failed operation: operations.id; null for a session.",
       position: "Position of the event that ended it.",
