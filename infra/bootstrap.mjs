@@ -237,10 +237,17 @@ const become = (command, args) => {
 
 const vitest = (args) => become(node, [join(root, "node_modules", "vitest", "vitest.mjs"), "run", ...args]);
 
+/** npm takes the flag of `npm start --no-demo` for a setting of its own, which it passes on as a variable. */
+const flagsTakenByNpm = () => {
+  const { npm_config_demo: demo } = process.env;
+  if (demo === undefined) return [];
+  return [["", "false"].includes(demo) ? "--no-demo" : "--demo"];
+};
+
 const commands = {
   start: async (args) => {
     await prepare();
-    become(node, [join(root, "packages", "cli", "src", "main.ts"), "up", ...args]);
+    become(node, [join(root, "packages", "cli", "src", "main.ts"), "up", ...flagsTakenByNpm(), ...args]);
   },
   check: async () => {
     await prepare();

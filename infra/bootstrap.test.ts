@@ -34,7 +34,7 @@ async function checkout() {
     for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (output += chunk));
     return { output: () => output, ended: new Promise((resolve) => child.once("close", resolve)) };
   };
-  return { write, notes, start, noted: async () => (await readFile(noted, "utf8")).trim().split("\n") };
+  return { folder, write, notes, start, noted: async () => (await readFile(noted, "utf8")).trim().split("\n") };
 }
 
 it.each([
@@ -59,4 +59,18 @@ it("two commands build the manual one after the other", async () => {
   await write("go", "");
   expect(await Promise.all([first.ended, second.ended])).toEqual([0, 0]);
   expect(await noted()).toEqual(["begin", "end", "begin", "end"]);
+});
+
+it.each([
+  ["start --no-demo", "up --no-demo"],
+  ["start -- --no-demo", "up --no-demo"],
+  ["start", "up"],
+])("npm %s is tapedeck %s", async (words, command) => {
+  const { folder, write, noted } = await checkout();
+  await write("package.json", JSON.stringify({ scripts: { start: "node infra/bootstrap.mjs start" } }));
+  const main = `import { appendFileSync } from "node:fs";\nappendFileSync("noted", process.argv.slice(2).join(" "));\n`;
+  await write("packages/cli/src/main.ts", main);
+  const npm = spawn("npm", words.split(" "), { cwd: folder, stdio: "ignore" });
+  await new Promise((resolve) => npm.once("close", resolve));
+  expect(await noted()).toEqual([command]);
 });

@@ -322,11 +322,18 @@ describe("in the terminal", () => {
     const rows = out.trimEnd().split("\n");
     expect([code, rows[0]]).toEqual([
       0,
-      expect.stringMatching(/^LOOP +SOURCE +STARTED +OUTCOME +WAITED +REASON +FAILED FIRST$/),
+      expect.stringMatching(/^LOOP +STARTED +OUTCOME +WAITED +REASON +FAILED FIRST$/),
     ]);
     const expected = await loops("source=bob/shop");
-    expect(rows.slice(1).map((row) => row.split(/ +/)[0])).toEqual(expected.map(nameOf));
-    expect(rows[1]).toMatch(/ bob\/shop .* failed +\S+ \S+ +\w.* {2,}render: MalformedYAMLError/);
+    const names = rows.slice(1).map((row) => row.split(/ +/)[0] ?? "");
+    expect(names).toEqual(expected.map(({ loop }) => `bob/shop#${loop}`));
+    // What is listed can be pasted.
+    const [newest] = expected.map(nameOf);
+    for (const name of [names[0] ?? "", "4", newest?.slice(-10) ?? ""])
+      expect((await tapedeck("why", name, "-s", "bob/shop")).out).toMatch(/^bob\/shop {2}loop 4 {2}failed/);
+    expect((await tapedeck("compare", ...names.slice(0, 2))).out).toContain("beside\nbob/shop  loop 3  succeeded");
+    expect((await tapedeck("why", "bob/shop#99")).err).toContain("there is no loop 99 of bob/shop");
+    expect(rows[1]).toMatch(/ failed +\S+ \S+ +\w.* {2,}render: MalformedYAMLError/);
     expect(rows[2]).toMatch(/ succeeded +\S+ \S+$/);
     expect((await tapedeck("loops", "-s", "bob/shop", "--outcome", "canceled")).out).toBe("No matching loops.\n");
     expect(JSON.parse((await tapedeck("loops", "--json", "--limit", "2")).out).items).toHaveLength(2);

@@ -5,7 +5,7 @@ import { print } from "./display/output.ts";
 import { handleLostOutput } from "./lost-output.ts";
 
 // Scripts and installers ask for the version to see whether it starts. No command is needed for that.
-if (process.argv.length === 3 && process.argv[2] === "--version") {
+if (process.argv.length === 3 && ["--version", "version"].includes(process.argv[2] ?? "")) {
   handleLostOutput();
   print(version);
 } else {

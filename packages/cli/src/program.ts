@@ -1,10 +1,11 @@
 import { inspect } from "node:util";
 import { surviveDiscardedSockets } from "@tapedeck/shared/service/discarded-sockets";
 import { version } from "@tapedeck/shared/version";
-import { Command } from "commander";
+import { Command, Option } from "commander";
 import { commandsFor } from "./commands/all.ts";
 import { cleaned, printError, write } from "./display/output.ts";
 import { handleLostOutput } from "./lost-output.ts";
+import { didYouMean, wordsMeant } from "./mistakes.ts";
 
 /** A shell asks for words: `complete -- <words>`. It describes the `completion` command by itself. */
 const isCompleting = process.argv[2] === "complete" && process.argv[3] === "--";
@@ -15,35 +16,42 @@ const program = new Command("tapedeck")
   .enablePositionalOptions()
   .configureHelp({ showGlobalOptions: false })
   .showHelpAfterError("(see --help)")
+  .showSuggestionAfterError(false)
+  .addHelpText("after", "\nKinds of events: tapedeck help kinds")
   .configureOutput({
     writeOut: (text) => write(text),
-    outputError: (text, writeError) => writeError(cleaned(withSource(text).replace(/^error: /, "tapedeck: "))),
+    outputError: (text, writeError) =>
+      writeError(cleaned(`${text.trimEnd().replace(/^error: /, "tapedeck: ")}\n${suggestion()}`)),
   });
 
-/** A source is named by a flag, and easily taken for an argument. */
-function withSource(text: string): string {
-  const [, name, source] = /^error: too many arguments for '(.+)'\. .*: ([^\s/,]+\/[^\s,]+)\.$/m.exec(text) ?? [];
-  const hasFlag = commandNamed(program, name)?.options.some(({ short }) => short === "-s");
-  return hasFlag ? `${text.trimEnd()}\n(Did you mean -s ${source}?)\n` : text;
-}
-
-function commandNamed(parent: Command, name: string | undefined): Command | undefined {
-  return parent.commands.map((one) => (one.name() === name ? one : commandNamed(one, name))).find(Boolean);
+/** A line that works, for who has mistyped one, or knows another tool. */
+function suggestion(): string {
+  const words = wordsMeant(program, process.argv.slice(2));
+  return words === undefined ? "" : `${didYouMean(words)}\n`;
 }
 
 async function addCommands(): Promise<void> {
   for (const command of await commandsFor(process.argv[2])) {
     if (!(isCompleting && command.name() === "completion")) program.addCommand(command);
   }
-  shareSettings(program);
+  completeCommands(program);
 }
 
-/** Commands that were made apart have settings of their own. */
-function shareSettings(parent: Command): void {
+function completeCommands(parent: Command): void {
   for (const command of parent.commands) {
+    // Commands that were made apart have settings of their own.
     command.copyInheritedSettings(parent);
-    shareSettings(command);
+    addOutputFormat(command);
+    completeCommands(command);
   }
+}
+
+/** `-o json` is how other tools write `--json`. */
+function addOutputFormat(command: Command): void {
+  const has = (name: string) => command.options.some((option) => option.name() === name);
+  if (!has("json") || has("output")) return;
+  command.addOption(new Option("-o, --output <format>").choices(["json"]).hideHelp());
+  command.on("option:output", () => command.setOptionValue("json", true));
 }
 
 surviveDiscardedSockets(
@@ -61,6 +69,9 @@ export async function runProgram(): Promise<void> {
     await addCommands();
     if (isCompleting)
       await (await import("./commands/completion/run.ts")).completeWords(program, process.argv.slice(4));
+    else if (process.argv.length === 2) program.outputHelp();
+    else if (process.argv[2] === "help" && process.argv[3] === "kinds")
+      (await import("./commands/help-kinds.ts")).printKinds(program.createHelp());
     else await program.parseAsync();
   } catch (error) {
     const { sentenceOf } = await import("./command-error.ts");

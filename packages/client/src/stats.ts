@@ -15,6 +15,7 @@ export type StatsOptions<Group extends string = string> = {
   readonly to?: PositionOrTime;
   readonly developers?: readonly string[];
   readonly projects?: readonly string[];
+  readonly sources?: readonly string[];
   /** Only builds, flakes, failures and green have it. */
   readonly artifacts?: readonly string[];
   /** All of them must match. */
@@ -132,7 +133,8 @@ export function statsOf({ get }: Http): Stats {
   };
 }
 
-function parametersOf({ group, zone, from, to, developers, projects, artifacts, labels }: StatsOptions): Parameters {
+function parametersOf(options: StatsOptions): Parameters {
+  const { group, zone, from, to, developers, projects, sources, artifacts, labels } = options;
   return {
     group,
     zone,
@@ -140,6 +142,7 @@ function parametersOf({ group, zone, from, to, developers, projects, artifacts, 
     to: to === undefined ? undefined : positionOrTimeText(to),
     developer: developers,
     project: projects,
+    source: sources,
     artifact: artifacts,
     label: labels && Object.entries(labels).map(([label, value]) => `${label}=${value}`),
   };

@@ -1,5 +1,7 @@
 import { homedir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { shellWord } from "./output/shell-word.ts";
 
 /** checkout: runs from the sources. package: bundled, and installed by npm. executable: one file with Node in it. */
 export type Installation = "checkout" | "package" | "executable";
@@ -12,8 +14,11 @@ export const installation: Installation =
 
 /** The command by which a user starts the servers of this machine, with these flags of `tapedeck up`. */
 export function commandToStart(...flags: readonly string[]): string {
-  const [program, separator] = installation === "checkout" ? ["npm start", ["--"]] : ["tapedeck up", []];
-  return flags.length === 0 ? program : [program, ...separator, ...flags].join(" ");
+  if (installation !== "checkout") return ["tapedeck up", ...flags].join(" ");
+  const checkout = resolve(fileURLToPath(new URL("../../..", import.meta.url)));
+  // In another folder npm would start something else.
+  const start = process.cwd() === checkout ? "npm start" : `npm --prefix ${shellWord(checkout)} start`;
+  return flags.length === 0 ? start : [start, "--", ...flags].join(" ");
 }
 
 /** The user's folder for what can be fetched or compiled again. An installed program may not write beside itself. */

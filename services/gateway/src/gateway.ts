@@ -30,6 +30,9 @@ export type Gateway = AsyncDisposable & {
 /** A failure within this time is one of the start. A log that stays away longer is not waited for. */
 const startMs = 5_000;
 
+/** Services that start together wait for each other: a gateway that is not ready for longer says so. */
+const settlingMs = 15_000;
+
 /** How old an answer of grpc.health.v1 may be. */
 const healthMs = 2_000;
 
@@ -137,13 +140,15 @@ type ReportHealth = {
 
 /** Answers grpc.health.v1, and logs each change: callers without a token do not see the reasons. */
 async function reportHealth({ listeners, readiness, logger, signal }: ReportHealth): Promise<void> {
+  const startedAt = performance.now();
   let last = "";
   while (!signal.aborted) {
     const { ready, checks } = await readiness();
     listeners.setServing(ready);
     const now = ready ? "ready" : "not ready";
-    if (last !== now && !signal.aborted && (last !== "" || !ready)) logger.warn({ checks }, now);
-    last = now;
+    const isStarting = last === "" && !ready && performance.now() - startedAt < settlingMs;
+    if (last !== now && !isStarting && !signal.aborted && (last !== "" || !ready)) logger.warn({ checks }, now);
+    if (!isStarting) last = now;
     await delay(healthMs, signal);
   }
 }

@@ -1,6 +1,7 @@
 import { commandToStart } from "@tapedeck/shared/installation";
 import { closedConnection } from "../closed-connection.ts";
 import { CommandError } from "../command-error.ts";
+import { shortSource } from "../display/source-name.ts";
 import { httpBase } from "../gateway-address.ts";
 import { isCertificateFault, UntrustedCertificate, urlTrustAdvice } from "../untrusted-certificate.ts";
 
@@ -53,8 +54,7 @@ export function apiAt(url?: string): ApiClient {
     const body: unknown = await response.json().catch(() => undefined);
     if (response.ok) return body as Answer;
     const { error } = (body ?? {}) as ErrorBody;
-    if (error?.choices !== undefined)
-      throw new CommandError(`several sources match: choose one with -s (${choicesText(error.choices)}).`);
+    if (error?.choices !== undefined) throw severalSources(error.choices);
     // The message is written for API clients.
     const message = error?.message?.replace("GET /api/v1/sources lists", "`tapedeck status` lists");
     if (error?.loss === "lost" && error.earliest !== undefined)
@@ -87,9 +87,13 @@ export function apiAt(url?: string): ApiClient {
   };
 }
 
-/** Without the workspace, as people name them. */
-function choicesText(sources: readonly string[]): string {
-  return sources.map((source) => source.split("/").slice(1).join("/")).join(", ");
+/** More would hide the sentence. */
+const maxChoices = 20;
+
+export function severalSources(sources: readonly string[]): CommandError {
+  const names = sources.slice(0, maxChoices).map(shortSource);
+  const more = sources.length > maxChoices ? ` and ${sources.length - maxChoices} more` : "";
+  return new CommandError(`several sources match: choose one with -s (${names.join(", ")}${more}).`);
 }
 
 function unreachable(base: string, error: unknown): CommandError {

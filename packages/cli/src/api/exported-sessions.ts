@@ -14,9 +14,9 @@ import { largestPage } from "@tapedeck/shared/largest-page";
 import { positionBefore } from "@tapedeck/shared/log/position";
 import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import { CommandError } from "../command-error.ts";
-import { shortSource } from "../display/source-name.ts";
 import type { GrpcTarget } from "../grpc-target.ts";
 import type { ExportedEvent } from "../session-file/session-file-format.ts";
+import { severalSources } from "./api.ts";
 
 /** Sessions of one source, the oldest first, as they were at a position. */
 export type ToExport = {
@@ -62,10 +62,7 @@ export function exportFrom({ address, credentials, metadata, name }: GrpcTarget)
     const { items } = await answer<ListSourcesResponse>((take) => client.listSources(request, metadata, take));
     const [only, ...others] = items.map((item) => item.source);
     if (only === undefined) throw new CommandError(`there are no recordings${of(source)}: see \`tapedeck status\`.`);
-    if (others.length > 0)
-      throw new CommandError(
-        `several sources match: choose one with -s (${[only, ...others].map(shortSource).join(", ")}).`,
-      );
+    if (others.length > 0) throw severalSources([only, ...others]);
     return only;
   }
 

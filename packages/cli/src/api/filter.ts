@@ -9,12 +9,16 @@ export type FilterOptions = {
   readonly session?: readonly string[] | undefined;
   readonly kind?: readonly string[] | undefined;
   readonly subject?: readonly string[] | undefined;
+  /** Artifacts are subjects. */
+  readonly artifact?: readonly string[] | undefined;
   readonly outcome?: readonly string[] | undefined;
 };
 
 /** Does not check the values: the gateway reports invalid ones. */
-export function filterOf({ source, developer, project, session, kind, subject, outcome }: FilterOptions): Filter {
-  const fields = { sources: source, developers: developer, projects: project, sessions: session, subjects: subject };
+export function filterOf(options: FilterOptions): Filter {
+  const { source, developer, project, session, kind, subject, artifact, outcome } = options;
+  const subjects = subject === undefined ? artifact : [...subject, ...(artifact ?? [])];
+  const fields = { sources: source, developers: developer, projects: project, sessions: session, subjects };
   return Object.fromEntries(
     Object.entries({ ...fields, kinds: kind, outcomes: outcome }).flatMap(([field, values]) =>
       values === undefined ? [] : [[field, values] as const],

@@ -1,4 +1,4 @@
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { Argument, type Command, InvalidArgumentError, Option } from "commander";
 import { parseGatewayUrl } from "../gateway-url.ts";
 import { parseTime, timeForm } from "./time.ts";
 
@@ -64,8 +64,52 @@ export const elsewhereOption = () =>
 
 export const jsonOption = () => new Option("--json", "print JSON, for programs");
 
+const namePart = "developer/project, or a part of it that no other source has";
+
+/** The one source that a command is about; an argument or a flag, as people like it. */
+export const sourceArgument = () =>
+  new Argument("[source]", `${namePart} (default: the source of this folder, else the only one)`);
+
 export const sourceOption = () =>
-  new Option("-s, --source <source>", "developer/project, if there are several").env("TAPEDECK_SOURCE");
+  new Option("-s, --source <source>", "the same as the argument, or the default for it").env("TAPEDECK_SOURCE");
+
+export const sourcesArgument = () => new Argument("[source...]", `only these: ${namePart}`);
+
+export const sourcesOption = () =>
+  new Option("-s, --source <source>", "only these sources (developer/project); repeatable")
+    .env("TAPEDECK_SOURCE")
+    .argParser(collectList);
+
+/** An argument counts more than a flag, which a variable may set. */
+export function withSources<Options extends { readonly source?: readonly string[] | undefined }>(
+  sources: readonly string[],
+  options: Options,
+): Options {
+  return sources.length === 0 ? options : { ...options, source: sources };
+}
+
+/** Adds what narrows a list or a live view to some sources. */
+export function addSourceFilter(command: Command): Command {
+  return command
+    .addArgument(sourcesArgument())
+    .addOption(sourcesOption())
+    .option("--developer <name>", "only these developers; repeatable", collectList)
+    .option("--project <name>", "only these projects; repeatable", collectList);
+}
+
+/** Adds what narrows all lists and statistics. */
+export function addListFilter(command: Command): Command {
+  return addSourceFilter(command)
+    .option("--label <name=value>", "only with this label; repeatable", collectLabel)
+    .option("--artifact <name>", "only these artifacts; repeatable", collectList)
+    .addOption(sinceOption())
+    .addOption(untilOption());
+}
+
+export const limitOption = (limit: number) =>
+  new Option("-n, --limit <n>", "show at most n").default(limit).argParser(wholeNumber);
+
+export const allOption = () => new Option("--all", "of all sources, also in the folder of one");
 
 export const dataOption = () =>
   new Option("--data <folder>", "the data folder").default(".tapedeck").env("TAPEDECK_DATA");

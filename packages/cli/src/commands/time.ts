@@ -27,6 +27,14 @@ export function parseTime(text: string, now = new Date()): Date | undefined {
   return date;
 }
 
+export const notYet = "That is in the future: states are known up to now.";
+
+/** For a state, which nobody knows before its time. */
+export function isFuture(positionOrTime: string | undefined, now = new Date()): boolean {
+  const when = positionOrTime === undefined ? undefined : parseWhen(positionOrTime);
+  return when?.type === "time" && when.time > now;
+}
+
 /** The same for what may also be a place in the log: a position, or `start`. Gives it as the API takes it. */
 export function positionOrTime(text: string, now = new Date()): string | undefined {
   const type = parseWhen(text)?.type;

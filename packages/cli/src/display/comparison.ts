@@ -26,21 +26,18 @@ export function comparisonText({ left, right, differences, equal }: Comparison):
   ].join("\n");
 }
 
-function sideLines({
-  source,
-  session,
-  unit,
-  loop,
-  subject,
-  outcome,
-  startedAt,
-  durationMs,
-  failure,
-}: ComparedSide): string[] {
+/** "bob/shop  loop 4  failed after 2.3 s, 3 min ago" */
+export function sideLine(side: ComparedSide): string {
+  const { source, session, unit, loop, subject, outcome, startedAt, durationMs } = side;
   const what = unit === "loop" ? `loop ${loop}` : unit === "command" ? plainLine(subject) : `session ${session}`;
   const state = outcome ?? "running";
   const took = durationMs === null ? "" : ` after ${durationText(Number(durationMs))}`;
-  const head = `${coloured("bold", spokenSource(source))}  ${what}  ${coloured(statusColour(state), state)}${took}, ${agoText(startedAt)}`;
+  return `${coloured("bold", spokenSource(source))}  ${what}  ${coloured(statusColour(state), state)}${took}, ${agoText(startedAt)}`;
+}
+
+function sideLines(side: ComparedSide): string[] {
+  const head = sideLine(side);
+  const { failure } = side;
   if (failure === null) return [head];
   const named = plainLine([failure.phase, failure.subject].filter((part) => part !== "").join(" "));
   const step = failure.tries > 1 ? `${named} (${failure.tries} tries)` : named;

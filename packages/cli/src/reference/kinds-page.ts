@@ -39,14 +39,20 @@ const about: Readonly<Record<Noun, string>> = {
   mirror: "a frame whose fact another channel has, kept to serve its channel again",
 };
 
-/** docs/kinds.md: every kind of event, by its noun. */
+type KindsOfNoun = { readonly noun: string; readonly verbs: readonly string[]; readonly about: string };
+
+/** Every kind of event, by its noun. */
+export function kindsByNoun(): readonly KindsOfNoun[] {
+  return [...Map.groupBy(kinds, nounOf)].map(([noun, ofNoun]) => ({
+    noun,
+    verbs: ofNoun.map((kind) => kind.slice(noun.length + 1)),
+    about: about[noun],
+  }));
+}
+
+/** docs/kinds.md. */
 export function kindsPage(): string {
-  const verbs = Map.groupBy(kinds, nounOf);
-  const rows = [...verbs].map(([noun, ofNoun]) => [
-    code(noun),
-    ofNoun.map((kind) => code(kind.slice(noun.length + 1))).join(", "),
-    about[noun],
-  ]);
+  const rows = kindsByNoun().map(({ noun, verbs, about }) => [code(noun), verbs.map(code).join(", "), about]);
   return `${[
     "# Kinds of events",
     "<!-- Written from the code by `npm run docs`: change packages/shared/src/events/kinds.ts, not this page. -->",

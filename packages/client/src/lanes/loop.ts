@@ -42,17 +42,16 @@ export type LogText = { readonly text: string; readonly task: string; readonly s
 
 /** The output of a step, or all output for upstreams that do not attribute it. */
 export function logOf(texts: readonly LogText[], step: Pick<Step, "kind" | "subject"> | undefined): string {
-  const task = step === undefined ? undefined : tasks.get(step.kind);
-  const isMarked = texts.some((one) => one.task !== "");
-  const own =
-    task === undefined || !isMarked
-      ? texts
-      : texts.filter((one) => task.test(one.task) && (step?.kind !== "build" || isOf(one, step.subject)));
+  const own = step === undefined ? texts : texts.filter((one) => isPrintedBy(one, step));
   return (own.length > 0 ? own : texts).map(({ text }) => text).join("");
 }
 
-function isOf({ subtask }: LogText, artifact: string): boolean {
-  return subtask === artifact;
+/** Whether a step printed the text. Steps that Skaffold's output does not refer to have none. */
+export function isPrintedBy(
+  { task, subtask }: Omit<LogText, "text">,
+  { kind, subject }: Pick<Step, "kind" | "subject">,
+): boolean {
+  return (tasks.get(kind)?.test(task) ?? false) && (kind !== "build" || subtask === subject);
 }
 
 /** Whether a line of output looks like an error. A count of none, as in "0 failed", is no error. */

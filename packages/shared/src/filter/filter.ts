@@ -2,6 +2,7 @@ import { invalidArgument, type TapedeckError } from "../errors/errors.ts";
 import type { Event } from "../events/codec.ts";
 import { kinds } from "../events/kinds.ts";
 import { outcomeNames } from "../events/names.ts";
+import { nearest } from "../nearest.ts";
 import { namePart } from "../source.ts";
 
 /**
@@ -88,7 +89,11 @@ function normalized(field: FilterField, value: string): string {
         throw invalid("filter.kinds", `"${value}" is not noun.verb, noun.* or *.verb`);
       }
       if (!kinds.some((kind) => kindMatches(value, kind))) {
-        throw invalid("filter.kinds", `"${value}" matches no kind of event`);
+        const near = nearest(value, patterns());
+        throw invalid(
+          "filter.kinds",
+          `"${value}" matches no kind of event${near === undefined ? "" : `: did you mean ${near}?`}`,
+        );
       }
       return value;
     case "outcomes":
@@ -98,6 +103,12 @@ function normalized(field: FilterField, value: string): string {
     default:
       return value;
   }
+}
+
+/** All kinds, and those by noun or verb alone. */
+function patterns(): readonly string[] {
+  const parts = kinds.map((kind) => kind.split("."));
+  return [...kinds, ...new Set(parts.flatMap(([noun, verb]) => [`${noun}.*`, `*.${verb}`]))];
 }
 
 const outcomes = Object.values(outcomeNames).filter((name) => name !== "");

@@ -30,12 +30,15 @@ export function ofSource(request: ListRequest): (SqlCondition | undefined)[] {
     anyOf(sql`t.developer`, request.developers),
     anyOf(sql`t.project`, request.projects),
     anyOf(sql`t.upstream`, request.upstreams),
-    sources(request),
+    namedSources(request),
   ];
 }
 
 /** `developer/project`, `developer/project/upstream` or in full. */
-function sources({ workspace, sources }: ListRequest): SqlCondition | undefined {
+export function namedSources({
+  workspace,
+  sources,
+}: Pick<ListRequest, "workspace" | "sources">): SqlCondition | undefined {
   if (sources.length === 0) return undefined;
   const names = sources.map((source) => {
     const value = text(source.split("/").length === 4 ? source : `${workspace}/${source}`);

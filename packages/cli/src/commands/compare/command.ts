@@ -6,8 +6,8 @@ export const compareCommand = () =>
   new Command("compare")
     .summary("show what differs between two loops, sessions or sources")
     .description(`Shows what differs between two sides, most likely explanations of a failure first. A side is a loop as \
-\`tapedeck loops\` lists it, a session, or a source (developer/project), which means its newest finished loop. \
-\`@\` and a time or position may follow a session or source.`)
+\`tapedeck loops\` lists it, a session, or a source (developer/project, or a part of it that no other has), which means its \
+newest finished loop. \`@\` and a time or position may follow a session or source.`)
     .argument("<left>", "a loop, a session or a source")
     .argument("<right>", "the side to compare it with")
     .addOption(jsonOption())
@@ -17,6 +17,7 @@ export const compareCommand = () =>
       `
 Example:
   tapedeck compare alice/shop bob/shop
+  tapedeck compare alice/shop#54 alice/shop#53
   tapedeck compare alice/shop alice/shop@yesterday`,
     )
     .action(async (left: string, right: string, options: CompareOptions) =>

@@ -1,7 +1,11 @@
+import { resolve } from "node:path";
 import { readHealthReport } from "../../api/metrics.ts";
+import { httpBase } from "../../gateway-address.ts";
 import { type RunningUp, runningUp } from "../../local-server/lock.ts";
 import { listenFailure } from "../../local-server/ports.ts";
 import { readUpSettings } from "../../local-server/settings.ts";
+import { askAbout } from "../../targets/about.ts";
+import { localTapedeck } from "../../targets/local-tapedeck.ts";
 import { connectTo } from "./connect-to.ts";
 import { type Finding, fail, ok, warn } from "./finding.ts";
 
@@ -17,6 +21,10 @@ async function checkPorts(data: string, env: NodeJS.ProcessEnv): Promise<readonl
     const failures = await Promise.all(listeners.map(listenFailure));
     const bad = listeners.filter((_, at) => failures[at] !== undefined);
     if (bad.length === 0) return [ok("ports", `free: ${listeners.map(({ port }) => port).join(", ")}`)];
+    // It may well be the one that commands use.
+    const here = await tapedeckHere(env);
+    if (here !== undefined)
+      return [ok("Tapedeck here", `one answers at ${here}, on another data folder than ${resolve(data)}`)];
     const taken = bad.map(({ host, port, what }) => `${host}:${port} (${what})`).join(", ");
     return [
       warn(
@@ -27,6 +35,17 @@ async function checkPorts(data: string, env: NodeJS.ProcessEnv): Promise<readonl
     ];
   } catch (error) {
     return [fail("settings", (error as Error).message, "correct them: `tapedeck up` would not start")];
+  }
+}
+
+/** The address of a Tapedeck that listens on this machine's ports. */
+async function tapedeckHere(env: NodeJS.ProcessEnv): Promise<string | undefined> {
+  try {
+    const http = httpBase(localTapedeck(env).url, env);
+    await askAbout(http, "");
+    return http.base;
+  } catch {
+    return undefined;
   }
 }
 

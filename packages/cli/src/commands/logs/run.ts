@@ -1,11 +1,12 @@
 import { connect, TapedeckError } from "@tapedeck/client";
 import { textKinds } from "@tapedeck/shared/events/kinds";
-import { positionBefore } from "@tapedeck/shared/log/position";
-import { type ApiClient, apiAt, type Page } from "../../api/api.ts";
+import { type ApiClient, apiAt } from "../../api/api.ts";
 import { CommandError } from "../../command-error.ts";
 import { coloured } from "../../display/colour.ts";
 import { printGap } from "../../display/gap.ts";
 import { jsonText, print, printError } from "../../display/output.ts";
+import { type Scope, scopeOf } from "./scope.ts";
+import type { TextEvent } from "./text-event.ts";
 import { TextLines } from "./text-lines.ts";
 
 export type LogsOptions = {
@@ -13,74 +14,81 @@ export type LogsOptions = {
   readonly json?: boolean;
   readonly source?: string;
   readonly session?: string;
+  readonly loop?: string;
+  readonly failed?: boolean;
   readonly artifact?: readonly string[];
   readonly pod?: readonly string[];
   readonly app?: readonly string[];
   readonly job?: readonly string[];
   readonly since?: string;
   readonly until?: string;
+  readonly tail?: number;
   readonly last?: number;
   readonly follow?: boolean;
+  readonly timestamps?: boolean;
 };
 
-type TextEvent = {
-  readonly position: string;
-  readonly source: string;
-  readonly session: string;
-  readonly subject?: string;
-  readonly detail?: TextDetail;
-};
-type TextDetail = {
-  readonly text?: string;
-  readonly noise?: boolean;
-  readonly pod?: string;
-  readonly container?: string;
-  readonly subtask?: string;
-};
-type Session = { readonly session: string; readonly source: string; readonly startPosition: string };
-
-/** Prints the text of a session, or of a time, and follows it. */
-export async function logs(options: LogsOptions): Promise<void> {
+/** Prints the text of a session, a loop, a failed step, or of a time, and follows it. */
+export async function logs(what: string | undefined, options: LogsOptions): Promise<void> {
   const api = apiAt(options.url);
-  const session = await sessionOf(api, options);
-  const { since, until, follow = false } = options;
-  // `-f` follows the source into its next session.
-  const filter = since === undefined && !follow ? { sessions: [session.session] } : { sources: [session.source] };
-  const after = since ?? positionBefore(session.startPosition) ?? "start";
-  const last = new LastLines(options.last);
+  const { source, session, loop, failed } = options;
+  const scope = await scopeOf(api, { what, source, session, loop, failed });
+  const isShown = await shownOf(api, scope, options);
+  const last = new LastLines(options.tail ?? options.last);
   const text = new TextLines();
   const stop = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
-  using client = connect({ url: api.base, ...(api.token !== undefined && { token: api.token }) });
-  const reading = { ...filter, kinds: textKinds, after, signal: stop.signal, onGap: printGap };
+  const release = () => last.release();
+  for await (const event of eventsOf(api, scope, { ...options, signal: stop.signal, onCaughtUp: release })) {
+    if (!isShown(event)) continue;
+    if (options.json) last.take(jsonText(event));
+    else
+      for (const line of text.take(originOf(event), event.detail?.text ?? ""))
+        last.take(lineOf(line, options.timestamps ? event : undefined));
+  }
+  for (const line of text.rest()) last.take(lineOf(line, undefined));
+  last.release();
+  if (last.taken === 0 && !stop.signal.aborted) printError("no output matches");
+}
+
+/** What a scope has, unless the options leave it out. */
+async function shownOf(api: ApiClient, scope: Scope, options: LogsOptions): Promise<(event: TextEvent) => boolean> {
+  const { has, hasElse } = scope;
+  const isMeant = (event: TextEvent) => event.detail?.noise !== true && matches(event, options);
+  if (hasElse === undefined) return (event) => has(event) && isMeant(event);
+  for await (const event of eventsOf(api, scope, options)) if (has(event)) return (one) => has(one) && isMeant(one);
+  return (event) => hasElse(event) && isMeant(event);
+}
+
+type Reading = Pick<LogsOptions, "since" | "until" | "follow"> & {
+  readonly signal?: AbortSignal;
+  readonly onCaughtUp?: () => void;
+};
+
+async function* eventsOf(
+  { base: url, token }: ApiClient,
+  scope: Scope,
+  { since, until, follow = false, signal, onCaughtUp }: Reading,
+): AsyncGenerator<TextEvent, void> {
+  // `-f` follows the source into its next session.
+  const isSession = since === undefined && !follow;
+  const filter = isSession ? { sessions: [scope.session] } : { sources: [scope.source] };
+  const after = since ?? scope.after ?? "start";
+  const reading = { ...filter, kinds: textKinds, after, onGap: printGap, ...(signal !== undefined && { signal }) };
+  using client = connect({ url, ...(token !== undefined && { token }) });
   try {
-    for await (const message of client.subscribe(follow ? reading : { ...reading, until: until ?? "now" })) {
-      if (message.type === "caught_up" || message.type === "complete") last.release();
-      if (message.type !== "event") continue;
-      const event = message.event as unknown as TextEvent;
-      if (!isMeant(event, options) || event.detail?.noise === true) continue;
-      if (options.json) last.take(jsonText(event));
-      else for (const line of text.take(originOf(event), event.detail?.text ?? "")) last.take(lineOf(line));
+    const end = until ?? scope.until ?? "now";
+    for await (const message of client.subscribe(follow ? reading : { ...reading, until: end })) {
+      if (message.type === "caught_up" || message.type === "complete") onCaughtUp?.();
+      if (message.type === "event") yield message.event as unknown as TextEvent;
     }
-    for (const line of text.rest()) last.take(lineOf(line));
-    last.release();
-    if (last.taken === 0 && !stop.signal.aborted) printError("no output matches");
   } catch (error) {
     throw error instanceof TapedeckError ? new CommandError(error.message) : error;
   }
 }
 
-async function sessionOf(api: ApiClient, { source, session }: LogsOptions): Promise<Session> {
-  const parameters = { source, session, limit: 1 };
-  const chosen = session ?? (await api.get<{ readonly session: string }>("/api/v1/state", { source })).session;
-  const { items } = await api.get<Page<Session>>("/api/v1/sessions", { ...parameters, session: chosen });
-  const [found] = items;
-  if (found === undefined) throw new CommandError("there is no such session: see `tapedeck sessions`.");
-  return found;
-}
-
 /** Whether the text matches the options; every given option has to match. */
-function isMeant({ subject = "", detail = {} }: TextEvent, { artifact, pod, app, job }: LogsOptions): boolean {
+function matches({ subject = "", detail = {} }: TextEvent, { artifact, pod, app, job }: LogsOptions): boolean {
   const { pod: itsPod = "", container = "", subtask = "" } = detail;
   const fits = (names: readonly string[] | undefined, is: (name: string) => boolean) => names?.some(is) ?? true;
   return (
@@ -98,8 +106,10 @@ function originOf({ subject = "", detail = {} }: TextEvent): string {
   return container === "" || subject.includes("/") ? `${pod.slice(0, 8)}${container && `/${container}`}` : container;
 }
 
-function lineOf({ origin, text }: { readonly origin: string; readonly text: string }): string {
-  return origin === "" ? text : `${coloured("cyan", `${origin} |`)} ${text}`;
+/** `at`: the event that ended the line, whose time begins it. */
+function lineOf({ origin, text }: { readonly origin: string; readonly text: string }, at?: TextEvent): string {
+  const line = origin === "" ? text : `${coloured("cyan", `${origin} |`)} ${text}`;
+  return at === undefined ? line : `${coloured("dim", at.occurredAt ?? at.recordedAt)} ${line}`;
 }
 
 /** Holds back lines as long as only the last few of them are wanted. */

@@ -2,16 +2,19 @@ import { spawn } from "node:child_process";
 import { type ApiClient, apiAt, type Page } from "../../api/api.ts";
 import { CommandError } from "../../command-error.ts";
 import { print } from "../../display/output.ts";
+import { spokenSource } from "../../display/source-name.ts";
+import { type NamedSide, namedSide } from "../../sources/named-side.ts";
 import { UntrustedCertificate } from "../../untrusted-certificate.ts";
 
 export type OpenOptions = { readonly url?: string; readonly source?: string };
 
 /** Prints the page's address, and opens it where there is a browser. */
-export async function open({ url, source }: OpenOptions): Promise<void> {
+export async function open(what: string | undefined, { url, source }: OpenOptions): Promise<void> {
   const api = apiAt(url);
-  if (source === undefined) await requireServer(api);
-  else await requireSource(source, api);
-  const address = pageAddress(api.base, source);
+  await requireServer(api);
+  const side = await namedSide(api, what, source).catch(untrusted);
+  if (side?.type === "source" && side.name !== undefined) await requireSource(side.name, api);
+  const address = `${api.base}${pathOf(side)}`;
   print(address);
   const program = browserProgram(process.platform, process.env);
   if (program !== undefined) start(program, address);
@@ -22,23 +25,29 @@ export async function open({ url, source }: OpenOptions): Promise<void> {
  * @throws CommandError if nobody answers, as a browser would only say that it can't connect
  */
 async function requireServer(api: ApiClient): Promise<void> {
-  await api.text("/about").catch((error: unknown) => {
-    if (!(error instanceof UntrustedCertificate)) throw error;
-  });
+  await api.text("/about").catch(untrusted);
+}
+
+function untrusted(error: unknown): undefined {
+  if (!(error instanceof UntrustedCertificate)) throw error;
 }
 
 /** @throws CommandError */
 async function requireSource(source: string, api: ApiClient): Promise<void> {
-  const { items } = await api.get<Page<object>>("/api/v1/sources", { source, limit: 1 });
+  const { items } = await api.get<Page<object>>("/api/v1/sources", { source: source.split("@")[0], limit: 1 });
   if (items.length === 0)
     throw new CommandError(`nothing has been recorded for ${source}: \`tapedeck status\` lists all.`);
 }
 
-export function pageAddress(base: string, source: string | undefined): string {
-  if (source === undefined) return `${base}/`;
-  return `${base}/?source=${source.split("/").map(encodeURIComponent).join("/")}`;
+/** Without a side, the page of all. */
+export function pathOf(side: NamedSide | undefined): string {
+  const { type = "source", name } = side ?? {};
+  if (name === undefined) return "/";
+  if (type === "loop") return `/loops/${name}`;
+  const [of = "", at] = name.split("@");
+  if (type === "session") return `/sessions/${of}${at === undefined ? "" : `?at=${encodeURIComponent(at)}`}`;
+  return `/?source=${spokenSource(of).split("/").map(encodeURIComponent).join("/")}`;
 }
-
 /** The command that opens an address; undefined without a local display. */
 export function browserProgram(
   platform: NodeJS.Platform,

@@ -46,9 +46,11 @@ for \`tapedeck record --waiting\`.`)
         "folder for undelivered recordings (default: $XDG_STATE_HOME/tapedeck/spill, else ~/.local/state/…)",
       ).env("TAPEDECK_SPILL"),
     )
-    .option(
-      "--waiting [address]",
-      "deliver the undelivered recordings of `run` and `record` for that server (or address), and exit",
+    .addOption(
+      new Option(
+        "--waiting [address]",
+        "deliver what `run` and `record` could not deliver to that server (or address), and exit",
+      ).conflicts(["upstream", "address"]),
     )
     .addHelpText(
       "after",

@@ -33,7 +33,7 @@ describe("tapedeck run", () => {
     expect(await cli.ended).toBe(3);
     expect(reported(cli.stdout())[0]).toMatchObject({ args: ["build"] });
     expect(cli.stderr()).toMatch(
-      /^tapedeck: not recorded yet \(nothing listens at 127.0.0.1:9\): the recording waits in .* for the next `npm start -- --no-demo`\n$/,
+      /^tapedeck: not recorded yet \(nothing listens at 127.0.0.1:9\): the recording waits in .* for the next `npm --prefix \S+ start -- --no-demo`\n$/,
     );
 
     const [folder = ""] = waiting();

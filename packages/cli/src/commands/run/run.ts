@@ -1,6 +1,7 @@
 import { namePart } from "@tapedeck/shared/source";
 import { timestampNow } from "@tapedeck/shared/time/timestamp";
-import { sentenceOf } from "../../command-error.ts";
+import { CommandError, sentenceOf } from "../../command-error.ts";
+import { didYouMean, runOfOthers } from "../../mistakes.ts";
 import { ciLabels, gitNames, gitState, type Labels, sessionLabels } from "../../recording/labels.ts";
 import { abortSignal, unlessAborted } from "./abort-signal.ts";
 import type { CommandProcess } from "./command-process.ts";
@@ -27,7 +28,10 @@ const recordables = { skaffold, vagrant } satisfies Readonly<Record<RecordableUp
 
 /** Runs a command in our place and records the upstream in it. Ends this process as the command ended. */
 export async function run(command: readonly string[], options: RunOptions): Promise<void> {
-  const { env } = process;
+  const { argv, env } = process;
+  const others = argv.includes("--") ? undefined : runOfOthers(command);
+  if (others !== undefined)
+    throw new CommandError(`\`run\` runs a command and records it (\`run -- ${command[0]}\`).\n${didYouMean(others)}`);
   const outer = (env[insideOf] ?? "").split(",").filter((name) => name !== "");
   const upstream = options.upstream ?? upstreamOf(command[0] ?? "");
   if (isOn(env.TAPEDECK_OFF) || outer.includes(upstream)) return runAsItIs(command);

@@ -1,49 +1,42 @@
 import type { Session } from "@tapedeck/client";
 import { lastedMs } from "@tapedeck/client/lanes/lasted";
 import { apiAt, type Page } from "../../api/api.ts";
+import { isAll, type ListFilter, listParameters } from "../../api/list-filter.ts";
 import { reportUnrecorded } from "../../api/unrecorded.ts";
 import { agoText, durationText } from "../../display/durations.ts";
 import { print, printJson } from "../../display/output.ts";
-import { shortSource } from "../../display/source-name.ts";
+import { spokenSource } from "../../display/source-name.ts";
 import { table } from "../../display/table.ts";
+import { namedSources } from "../../sources/named-source.ts";
 
-export type SessionsOptions = {
+export type SessionsOptions = ListFilter & {
   readonly url?: string;
   readonly json?: boolean;
-  readonly source?: string;
-  readonly label?: Readonly<Record<string, string>>;
   readonly limit: number;
-  readonly since?: string;
-  readonly until?: string;
 };
 
-export async function sessions(options: SessionsOptions): Promise<void> {
-  const { url, json, source, label, limit, since: from, until: to } = options;
-  const labels = Object.entries(label ?? {}).map(([name, value]) => `${name}=${value}`);
+export async function sessions({ url, json, limit, ...filter }: SessionsOptions): Promise<void> {
   const api = apiAt(url);
-  const page = await api.get<Page<Session>>("/api/v1/sessions", { source, label: labels, limit, from, to });
+  const sources = await namedSources(api, filter.source);
+  const page = await api.get<Page<Session>>("/api/v1/sessions", { ...listParameters(filter, sources), limit });
   if (json) {
     printJson(page);
     return;
   }
   if (page.items.length === 0) {
-    print(
-      source === undefined && label === undefined && from === undefined && to === undefined
-        ? "No sessions yet."
-        : "No matching sessions.",
-    );
-    if (source !== undefined) await reportUnrecorded(api, [source]);
+    print(isAll(filter) ? "No sessions yet." : "No matching sessions.");
+    await reportUnrecorded(api, sources);
     return;
   }
   const rows = page.items.map((session) => [
     session.session,
-    shortSource(session.source),
+    spokenSource(session.source),
     agoText(session.startedAt),
     lasted(session),
     about(session),
   ]);
-  const columns = ["SESSION", "SOURCE", "STARTED", "LASTED", "LABELS"].map((title) => ({ title }));
-  print(table(columns, rows));
+  const others = ["STARTED", "LASTED", "LABELS"].map((title) => ({ title }));
+  print(table([{ title: "SESSION", isName: true }, { title: "SOURCE", isName: true }, ...others], rows));
 }
 
 /** Nobody knows how long a session lasted that was lost, or whose times can't both be right. */

@@ -1,12 +1,13 @@
 import { Command, InvalidArgumentError } from "commander";
-import { jsonOption, sourceOption, urlOption } from "../options.ts";
-import { positionOrTime, timeForm } from "../time.ts";
+import { jsonOption, sourceArgument, sourceOption, urlOption } from "../options.ts";
+import { isFuture, notYet, positionOrTime, timeForm } from "../time.ts";
 import type { StateOptions } from "./run.ts";
 
 export const stateCommand = () =>
   new Command("state")
     .summary("show the state of a source, now or at any recorded time")
     .description(`Shows the state of a source, now or at any recorded time.`)
+    .addArgument(sourceArgument())
     .addOption(sourceOption())
     .option("--session <ulid>", "show this session (default: the newest)")
     .option(
@@ -20,15 +21,18 @@ export const stateCommand = () =>
       "after",
       `
 Example:
-  tapedeck state -s alice/shop
-  tapedeck state -s dana/shop
-  tapedeck state -s node-1/host
-  tapedeck state -s alice/shop --at 2026-01-31T12:00:00Z --json`,
+  tapedeck state
+  tapedeck state alice/shop
+  tapedeck state node-1/host
+  tapedeck state alice/shop --at 2026-01-31T12:00:00Z --json`,
     )
-    .action(async (options: StateOptions) => (await import("./run.ts")).state(options));
+    .action(async (source: string | undefined, options: StateOptions) =>
+      (await import("./run.ts")).state(source === undefined ? options : { ...options, source }),
+    );
 
 function positionOrTimeText(text: string): string {
   const found = positionOrTime(text);
+  if (isFuture(found)) throw new InvalidArgumentError(notYet);
   if (found !== undefined) return found;
   throw new InvalidArgumentError(`Expected a position, ${timeForm}.`);
 }

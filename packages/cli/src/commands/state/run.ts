@@ -6,6 +6,7 @@ import { coloured } from "../../display/colour.ts";
 import { agoText } from "../../display/durations.ts";
 import { print, printJson } from "../../display/output.ts";
 import { shortSource } from "../../display/source-name.ts";
+import { oneSource } from "../../sources/named-source.ts";
 import { type PodEnds, type RktStateJson, rktText } from "./rkt.ts";
 import { type SkaffoldStateJson, skaffoldText } from "./skaffold.ts";
 import { type RecordedVagrantCommand, type VagrantStateJson, vagrantText } from "./vagrant.ts";
@@ -38,7 +39,8 @@ type States = {
 
 export async function state({ url, json, source, session, at }: StateOptions): Promise<void> {
   const api = apiAt(url);
-  const query = source ?? (session === undefined ? undefined : await sourceOf(session, api));
+  const query =
+    source === undefined && session !== undefined ? await sourceOf(session, api) : await oneSource(api, source);
   const answer = await api.get<StateAnswer>("/api/v1/state", { source: query, session, at });
   if (json) {
     printJson(answer);

@@ -1,11 +1,11 @@
-import { Command } from "commander";
-import { collectList, jsonOption, sinceOption, sourceOption, untilOption, urlOption } from "../options.ts";
+import { Command, Option } from "commander";
+import { addListFilter, collectList, jsonOption, urlOption, wholeNumber, withSources } from "../options.ts";
 import { type StatsKind, statsKinds } from "./kinds.ts";
 import type { StatsOptions } from "./run.ts";
 
 function kindCommand(kind: StatsKind): Command {
   const { name, groups } = kind;
-  const command = new Command(name)
+  return addListFilter(new Command(name))
     .summary(kind.summary)
     .description(kind.description)
     .option(
@@ -14,18 +14,14 @@ function kindCommand(kind: StatsKind): Command {
       (text) => collectList(text),
       [...kind.group],
     )
-    .addOption(sourceOption())
-    .option("--developer <name>", "only these developers; repeatable", collectList)
-    .option("--project <name>", "only these projects; repeatable", collectList);
-  if (kind.hasArtifact) command.option("--artifact <name>", "only these artifacts; repeatable", collectList);
-  return command
     .option("--zone <zone>", "time zone of hours, days and weeks, such as Europe/Berlin (default: UTC)")
-    .addOption(sinceOption())
-    .addOption(untilOption())
+    .addOption(new Option("-n, --limit <n>", "show at most n rows").argParser(wholeNumber))
     .addOption(jsonOption())
     .addOption(urlOption())
     .addHelpText("after", `\nExample:\n${kind.examples.map((words) => `  tapedeck stats ${name} ${words}`).join("\n")}`)
-    .action(async (options: StatsOptions) => (await import("./run.ts")).stats(kind, options));
+    .action(async (sources: readonly string[], options: StatsOptions) =>
+      (await import("./run.ts")).stats(kind, withSources(sources, options)),
+    );
 }
 
 export const statsCommand = () => {

@@ -82,7 +82,7 @@ CACHED counts artifacts that were taken from the cache and not built: they are n
       ...[length("P50", "p50Ms"), length("P90", "p90Ms"), length("P99", "p99Ms")],
       count("CACHED", "cached"),
     ],
-    examples: ["--group artifact,developer --since 7d", "-s alice/shop --group day"],
+    examples: ["--group artifact,developer --since 7d", "alice/shop --group day"],
   },
   {
     name: "loops",

@@ -1,9 +1,9 @@
 import { Command } from "commander";
-import { dataOption, jsonOption, urlOption } from "../options.ts";
+import { addSourceFilter, dataOption, jsonOption, urlOption, withSources } from "../options.ts";
 import type { StatusOptions } from "./run.ts";
 
 export const statusCommand = () =>
-  new Command("status")
+  addSourceFilter(new Command("status"))
     .summary("show the recorded sources and the health of the recording")
     .description(
       `Shows the recorded sources: their status and address, the last event, gaps, and what waits to be delivered.`,
@@ -11,4 +11,6 @@ export const statusCommand = () =>
     .addOption(jsonOption())
     .addOption(urlOption())
     .addOption(dataOption())
-    .action(async (options: StatusOptions) => (await import("./run.ts")).status(options));
+    .action(async (sources: readonly string[], options: StatusOptions) =>
+      (await import("./run.ts")).status(withSources(sources, options)),
+    );

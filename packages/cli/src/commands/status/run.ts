@@ -1,6 +1,7 @@
 import { basename, resolve } from "node:path";
 import { commandToStart } from "@tapedeck/shared/installation";
 import { largestPage } from "@tapedeck/shared/largest-page";
+import { namePart } from "@tapedeck/shared/source";
 import { apiAt, type Page } from "../../api/api.ts";
 import { readHealthReport, readMetrics, sumOf } from "../../api/metrics.ts";
 import { setAsideLines } from "../../api/set-aside.ts";
@@ -12,8 +13,16 @@ import { statusColour } from "../../display/status-colour.ts";
 import { table } from "../../display/table.ts";
 import { type RunningUp, runningUp } from "../../local-server/lock.ts";
 import { isEmptyHome, spillHome } from "../../recording/spill-home.ts";
+import { matchingSources } from "../../sources/matching.ts";
 
-export type StatusOptions = { readonly url?: string; readonly json?: boolean; readonly data: string };
+export type StatusOptions = {
+  readonly url?: string;
+  readonly json?: boolean;
+  readonly data: string;
+  readonly source?: readonly string[];
+  readonly developer?: readonly string[];
+  readonly project?: readonly string[];
+};
 
 type Source = {
   readonly source: string;
@@ -50,32 +59,41 @@ export async function status(options: StatusOptions): Promise<void> {
       if (!options.json) printHealthReport(await healthOf(running, api.base));
       throw error;
     });
-  const items = [...known, ...neverSeen(running, known)].toSorted((a, b) => (a.source < b.source ? -1 : 1));
+  const all = [...known, ...neverSeen(running, known)].toSorted((a, b) => (a.source < b.source ? -1 : 1));
+  const items = narrowed(all, options);
   const [health, setAside] = await Promise.all([healthOf(running, api.base), setAsideLines(api)]);
   if (options.json) {
     printJson({ sources: items, position, ...health, setAside });
     return;
   }
-  if (items.length === 0) print("Nothing is recorded yet.");
+  if (items.length === 0) print(all.length === 0 ? "Nothing is recorded yet." : "No matching sources.");
   else {
-    const columns = ["SOURCE", "STATUS", "WHERE", "LAST EVENT", "GAPS"];
     const rows = items.map((source) => [
       shortSource(source.source),
       ...statusCells(source),
       agoText(source.lastEventAt),
       String(source.gaps),
     ]);
-    print(
-      table(
-        columns.map((title) => ({ title })),
-        rows,
-      ),
-    );
+    const others = ["STATUS", "WHERE", "LAST EVENT", "GAPS"].map((title) => ({ title }));
+    print(table([{ title: "SOURCE", isName: true }, ...others], rows));
   }
   print(`\n${healthLine(health, position, accessText(running))}`);
   if (health.waitingSpills > 0) print(coloured("dim", waitingText(health.waitingSpills, running)));
   const clocks = items.flatMap(clockWarnings);
   printHealthReport({ problems: health.problems, warnings: [...health.warnings, ...setAside, ...clocks] });
+}
+
+function narrowed(all: readonly Source[], { source: texts, developer, project }: StatusOptions): readonly Source[] {
+  const names = all.map(({ source }) => source);
+  const meant = texts && new Set(texts.flatMap((text) => matchingSources(text, names).sources));
+  return all.filter(({ source }) => {
+    const [, ofDeveloper = "", ofProject = ""] = source.split("/");
+    return (
+      (meant?.has(source) ?? true) &&
+      (developer?.map(namePart).includes(ofDeveloper) ?? true) &&
+      (project?.map(namePart).includes(ofProject) ?? true)
+    );
+  });
 }
 
 /**

@@ -1,24 +1,35 @@
 import { Command, InvalidArgumentError, Option } from "commander";
-import { collectList, jsonOption, sinceOption, untilOption, urlOption } from "../options.ts";
+import {
+  addSourceFilter,
+  collectList,
+  jsonOption,
+  sinceOption,
+  untilOption,
+  urlOption,
+  withSources,
+} from "../options.ts";
 import type { TailOptions } from "./run.ts";
 
 export const tailCommand = () =>
-  new Command("tail")
+  addSourceFilter(new Command("tail"))
     .summary("show events as they happen")
     .description(`Shows events as they happen, one per line, and reconnects by itself. Printed text, and events that another channel \
 reports too, are omitted unless --all or --kind includes them.`)
-    .option("-s, --source <source>", "only these sources (developer/project); repeatable", collectList)
-    .option("--developer <name>", "only these developers; repeatable", collectList)
-    .option("--project <name>", "only these projects; repeatable", collectList)
     .option("--session <ulid>", "only these sessions", collectList)
-    .option("-k, --kind <kind>", "only these kinds: build.failed, build.*, *.failed", collectList)
+    .option(
+      "-k, --kind <kind>",
+      "only these kinds: build.failed, build.*, *.failed (see `tapedeck help kinds`)",
+      collectList,
+    )
     .option("--subject <name>", "only these artifacts, resources, pods …", collectList)
+    .option("--artifact <name>", "only these artifacts; repeatable", collectList)
     .option("--outcome <outcome>", "only these outcomes: succeeded, failed, canceled, unknown", collectList)
     .addOption(new Option("-n, --last <n>", "begin with the last n events").default(10).argParser(count))
     .option("--after <position>", "begin after a position (for programs), or at `start`")
     .addOption(sinceOption().conflicts("after"))
     .addOption(untilOption())
     .option("--all", "show everything, including log text")
+    .addOption(new Option("-f, --follow", "continue with new events, which is the default").default(true))
     .option("--no-follow", "exit when all recorded events have been shown")
     .addOption(jsonOption())
     .addOption(urlOption())
@@ -27,13 +38,15 @@ reports too, are omitted unless --all or --kind includes them.`)
       `
 Example:
   tapedeck tail
-  tapedeck tail -s alice/shop -k 'build.*' --last 50
+  tapedeck tail alice/shop -k 'build.*' -n 50
   tapedeck tail --since 10m -k '*.failed'
-  tapedeck tail -s node-1/host -k 'pod.*' -k app.exited
-  tapedeck tail -s dana/shop -k terminal.written
+  tapedeck tail node-1/host -k 'pod.*' -k app.exited
+  tapedeck tail dana/shop -k terminal.written
   tapedeck tail --after start --no-follow --json | jq .summary`,
     )
-    .action(async (options: TailOptions) => (await import("./run.ts")).tail(options));
+    .action(async (sources: readonly string[], options: TailOptions) =>
+      (await import("./run.ts")).tail(withSources(sources, options)),
+    );
 
 function count(text: string): number {
   const number = Number(text);

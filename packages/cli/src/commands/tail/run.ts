@@ -8,6 +8,7 @@ import { coloured } from "../../display/colour.ts";
 import { type DisplayedEvent, eventLines, sourceColumn } from "../../display/event-lines.ts";
 import { printGap } from "../../display/gap.ts";
 import { isErrorTerminal, jsonText, outputColumns, print, printError } from "../../display/output.ts";
+import { namedSources } from "../../sources/named-source.ts";
 
 export type TailOptions = {
   readonly url?: string;
@@ -18,6 +19,7 @@ export type TailOptions = {
   readonly session?: readonly string[];
   readonly kind?: readonly string[];
   readonly subject?: readonly string[];
+  readonly artifact?: readonly string[];
   readonly outcome?: readonly string[];
   readonly after?: string;
   readonly since?: string;
@@ -48,7 +50,9 @@ function defaultKinds(): readonly string[] {
 
 export async function tail(options: TailOptions): Promise<void> {
   const api = apiAt(options.url);
-  const filter = filterOf({ ...options, kind: options.kind ?? (options.all ? undefined : defaultKinds()) });
+  const sources = await namedSources(api, options.source);
+  const kind = options.kind ?? (options.all ? undefined : defaultKinds());
+  const filter = filterOf({ ...options, source: sources, kind });
   const columns = outputColumns();
   let isEmpty = true;
   // Grows with the names that come.
@@ -67,13 +71,13 @@ export async function tail(options: TailOptions): Promise<void> {
     });
     sourceWidth = sourceColumn(items);
     for (const event of options.last === 0 ? [] : items) show(event);
-    if (!options.follow) return items.length === 0 ? reportUnrecorded(api, options.source) : undefined;
+    if (!options.follow) return items.length === 0 ? reportUnrecorded(api, sources) : undefined;
     after = position;
   }
   // Reports an unreachable address or a wrong filter at once.
   await api.get("/api/v1/events", { ...parametersOf(filter), last: 1 });
   // A reader who follows would wait for a mistyped name in vain.
-  if (isEmpty && options.follow) await reportUnrecorded(api, options.source);
+  if (isEmpty && options.follow) await reportUnrecorded(api, sources);
   const stop = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
   const notify = (line: string) => (isErrorTerminal() ? printError(coloured("dim", line)) : undefined);
@@ -96,5 +100,5 @@ export async function tail(options: TailOptions): Promise<void> {
   } catch (error) {
     throw error instanceof TapedeckError ? new CommandError(error.message) : error;
   }
-  if (isEmpty && !options.follow) await reportUnrecorded(api, options.source);
+  if (isEmpty && !options.follow) await reportUnrecorded(api, sources);
 }

@@ -20,6 +20,7 @@ import {
   type UpSource,
 } from "../../local-server/settings.ts";
 import { countWaiting, takeWaitingSpills } from "../../local-server/waiting-spills.ts";
+import { programName } from "../../program-name.ts";
 import { spillHome } from "../../recording/spill-home.ts";
 import { type ChildService, startChildService } from "./child-service.ts";
 import { startDemo } from "./demo.ts";
@@ -27,7 +28,6 @@ import { forgetOld, pauseUnwatched } from "./demo-care.ts";
 import { mendFullDisk } from "./full-disk.ts";
 import type { UpOptions } from "./options.ts";
 import { variablesToFind } from "./other-terminals.ts";
-import { programName } from "./program-name.ts";
 import { programPath } from "./programs.ts";
 import { type LogFile, openLogFile, showLogs } from "./service-log.ts";
 import { type WelcomeSource, welcome } from "./welcome.ts";

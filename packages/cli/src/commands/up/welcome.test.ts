@@ -59,6 +59,7 @@ it("says where people get in, and with what", () => {
         npx tapedeck token create --name me --role admin --developer me -q)
         gives you access for 90 days
       npx tapedeck open                       the page, in a browser
+      npx tapedeck watch                      what everybody's loop does now
       npx tapedeck tail                       events as they happen
       npx tapedeck state -s node-1/host       the pods and images of a rkt host
       npx tapedeck tail -s node-1/host -k 'pod.*'

@@ -1,5 +1,6 @@
 import { relative } from "node:path";
 import { commandToStart } from "@tapedeck/shared/installation";
+import { shellWord } from "@tapedeck/shared/output/shell-word";
 import { isLoopback } from "@tapedeck/shared/service/loopback";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import { coloured } from "../../display/colour.ts";
@@ -103,19 +104,24 @@ function toTry(options: Welcome): string[] {
     ...findingIt(options),
     ...lettingIn(options),
     command(`${program.here} open`, "the page, in a browser"),
+    command(`${program.here} watch`, "what everybody's loop does now"),
+    ...whyToTry(options),
     command(`${program.here} tail`, "events as they happen"),
     ...states,
     ...moreToTry(options),
   ];
 }
 
+/** The demo's bob breaks his manifests every minute or so. */
+function whyToTry({ mode, sources, program }: Welcome): string[] {
+  const failing = mode === "demo" ? "bob/shop" : sources.find(({ upstream }) => upstream !== "rkt")?.id;
+  if (sources.length > 0 && failing === undefined) return [];
+  return [command(`${program.here} why ${failing ?? ""}`.trimEnd(), "why the newest failed loop failed")];
+}
+
 function findingIt({ variables }: Welcome): string[] {
   const set = Object.entries(variables).map(([name, value]) => `${name}=${shellWord(value)}`);
   return set.length === 0 ? [] : [command(`export ${set.join(" \\\n    ")}`, "where commands find this Tapedeck")];
-}
-
-function shellWord(text: string): string {
-  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
 function lettingIn({ access, program: { here } }: Welcome): string[] {

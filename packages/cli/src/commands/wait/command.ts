@@ -1,17 +1,21 @@
 import { durationForm, durationMs } from "@tapedeck/shared/service/duration";
 import { Command, InvalidArgumentError } from "commander";
-import { collectList, jsonOption, urlOption } from "../options.ts";
+import { addSourceFilter, allOption, collectList, jsonOption, urlOption, withSources } from "../options.ts";
 import type { WaitOptions } from "./run.ts";
 
 export const waitCommand = () =>
-  new Command("wait")
+  addSourceFilter(new Command("wait"))
     .summary("wait for an event, in scripts")
     .description(`Waits for the next event of these kinds, prints it, and exits. No event after the call is missed, even if the \
 connection breaks. Exit codes: 0 it came, 1 one of --or-fail came first (or an error), 124 timeout, 130 or 143 \
-stopped.`)
-    .requiredOption("--for <kind>", "kinds such as loop.succeeded, build.*, *.failed; repeatable", collectList)
+stopped. In the folder of a recorded project, it waits for its source.`)
+    .requiredOption(
+      "--for <kind>",
+      "kinds such as loop.succeeded, build.*, *.failed; repeatable (see `tapedeck help kinds`)",
+      collectList,
+    )
     .option("--or-fail <kind>", "exit with code 1 if one of these comes first", collectList)
-    .option("-s, --source <source>", "only these sources (developer/project); repeatable", collectList)
+    .addOption(allOption())
     .option("--session <ulid>", "only these sessions", collectList)
     .option("--subject <name>", "only these artifacts, resources, pods …", collectList)
     .option("--outcome <outcome>", "only these outcomes: succeeded, failed, canceled, unknown", collectList)
@@ -23,9 +27,11 @@ stopped.`)
       "after",
       `
 Example:
-  tapedeck wait --for loop.succeeded --or-fail loop.failed -s alice/shop --timeout 5m && echo deployed`,
+  tapedeck wait --for loop.succeeded --or-fail loop.failed --timeout 5m alice/shop && echo deployed`,
     )
-    .action(async (options: WaitOptions) => (await import("./run.ts")).wait(options));
+    .action(async (sources: readonly string[], options: WaitOptions) =>
+      (await import("./run.ts")).wait(withSources(sources, options)),
+    );
 
 function duration(text: string): number {
   const ms = durationMs(text);

@@ -6,6 +6,7 @@ import { reportUnrecorded } from "../../api/unrecorded.ts";
 import { CommandError } from "../../command-error.ts";
 import { type DisplayedEvent, eventLines } from "../../display/event-lines.ts";
 import { isErrorTerminal, jsonText, outputColumns, print, printError } from "../../display/output.ts";
+import { namedSources, sourcesOrFolder } from "../../sources/named-source.ts";
 
 export type WaitOptions = {
   readonly url?: string;
@@ -13,6 +14,9 @@ export type WaitOptions = {
   readonly for: readonly string[];
   readonly orFail?: readonly string[];
   readonly source?: readonly string[];
+  readonly developer?: readonly string[];
+  readonly project?: readonly string[];
+  readonly all?: boolean;
   readonly session?: readonly string[];
   readonly subject?: readonly string[];
   readonly outcome?: readonly string[];
@@ -27,8 +31,10 @@ const stoppedBy = { SIGINT: 130, SIGTERM: 143 } as const;
 /** Ends this process with the exit code of the result. */
 export async function wait(options: WaitOptions): Promise<void> {
   const api = apiAt(options.url);
-  const { orFail = [] } = options;
-  const filter = filterOf({ ...options, kind: [...options.for, ...orFail] });
+  const { orFail = [], all, developer, project, session } = options;
+  const isNarrowed = all || [developer, project, session].some((one) => one !== undefined);
+  const sources = await (isNarrowed ? namedSources : sourcesOrFolder)(api, options.source);
+  const filter = filterOf({ ...options, source: sources, kind: [...options.for, ...orFail] });
   const stop = new AbortController();
   let code: number | undefined;
   const end = (as: number) => {
@@ -38,7 +44,7 @@ export async function wait(options: WaitOptions): Promise<void> {
   for (const [signal, as] of Object.entries(stoppedBy)) process.once(signal, () => end(as));
   if (options.timeout !== undefined) startTimer(() => end(timedOut), options.timeout).unref();
   const after = options.after ?? (await positionNow(api, filter));
-  await reportUnrecorded(api, options.source);
+  await reportUnrecorded(api, sources);
   if (isErrorTerminal()) printError(`waiting for ${[...options.for, ...orFail].join(", ")} after ${after}`);
   using client = connect({ url: api.base, ...(api.token !== undefined && { token: api.token }) });
   try {

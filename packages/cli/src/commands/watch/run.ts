@@ -7,6 +7,7 @@ import { filterOf, parametersOf } from "../../api/filter.ts";
 import { reportUnrecorded } from "../../api/unrecorded.ts";
 import { CommandError } from "../../command-error.ts";
 import { rawOutput } from "../../display/output.ts";
+import { namedSources } from "../../sources/named-source.ts";
 import type { LanesView } from "./lanes-view.ts";
 import { lanesView } from "./view.ts";
 
@@ -19,10 +20,11 @@ export type WatchOptions = {
 
 export async function watch(options: WatchOptions): Promise<void> {
   const api = apiAt(options.url);
-  const filter: SourceFilter = filterOf(options);
+  const sources = await namedSources(api, options.source);
+  const filter: SourceFilter = filterOf({ ...options, source: sources });
   // Reports an unreachable address or a wrong filter at once.
   const { items } = await api.get<Page<object>>("/api/v1/sources", { ...parametersOf(filter), limit: 1 });
-  if (items.length === 0) await reportUnrecorded(api, options.source);
+  if (items.length === 0) await reportUnrecorded(api, sources);
   const stop = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
   const none = noneText(filter);

@@ -1,24 +1,42 @@
-import type { Comparison } from "@tapedeck/client";
+import type { ComparedSide, Comparison } from "@tapedeck/client";
 import { apiAt } from "../../api/api.ts";
-import { comparisonText } from "../../display/comparison.ts";
+import { coloured } from "../../display/colour.ts";
+import { comparisonText, sideLine } from "../../display/comparison.ts";
 import { print, printJson } from "../../display/output.ts";
 import { spokenSource } from "../../display/source-name.ts";
-import { sideOf } from "../side.ts";
+import { fullLoopName } from "../../sources/named-loop.ts";
+import { namedSide } from "../../sources/named-side.ts";
 
 export type WhyOptions = { readonly url?: string; readonly json?: boolean; readonly source?: string };
 
-export async function why(loop: string | undefined, { url, json, source }: WhyOptions): Promise<void> {
-  const named = loop ?? source;
-  const left = named === undefined ? undefined : sideOf(named);
-  const comparison = await apiAt(url).get<Comparison>("/api/v1/compare", { left });
+export async function why(what: string | undefined, { url, json, source }: WhyOptions): Promise<void> {
+  const api = apiAt(url);
+  const { type, name } = await namedSide(api, what, source);
+  const comparison = await api.get<Comparison>("/api/v1/compare", { left: name });
   if (json) {
     printJson(comparison);
     return;
   }
-  const { outcome, failure, source: full } = comparison.left;
-  // Without a failed one, it is the newest.
-  const isGood = outcome !== "failed" && failure === null;
-  print(
-    isGood && loop === undefined ? `No failures are recorded for ${spokenSource(full)}.` : comparisonText(comparison),
-  );
+  const { left } = comparison;
+  const isFailed = left.outcome === "failed" || left.failure !== null;
+  // Without a failed one, a source's side is the newest.
+  if (!isFailed && type === "source") {
+    print(`Nothing has failed in ${spokenSource(left.source)}.`);
+    print(sideLine(left));
+    return;
+  }
+  print(comparisonText(comparison));
+  print(`\n${places(left, api.base).join("\n")}`);
+}
+
+/** Where there is more to see: the page, and the whole output. */
+function places(left: ComparedSide, base: string): string[] {
+  const { unit, session, failure, position } = left;
+  const isLoop = unit === "loop";
+  const path = isLoop ? `/loops/${fullLoopName(left)}` : `/sessions/${session}?at=${failure?.position ?? position}`;
+  const output = isLoop ? `--loop ${fullLoopName(left)}` : `--session ${session}`;
+  return [
+    `${coloured("dim", "page:  ")} ${base}${path}`,
+    `${coloured("dim", "output:")} tapedeck logs ${output}${isLoop && failure !== null ? " --failed" : ""}`,
+  ];
 }

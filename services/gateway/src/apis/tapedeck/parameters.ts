@@ -97,6 +97,7 @@ export function statsParameters({ columns, hasLoops }: StatsKind) {
     zone: one(text("Europe/Berlin"), "Time zone of hours, days and weeks; UTC by default."),
     developer: ofSources.developer,
     project: ofSources.project,
+    source: ofSources.source,
     label,
     ...between,
     min_position: minPosition,

@@ -30,7 +30,8 @@ function requestOf(
   { workspace, minPosition = "" }: ListContext,
   parameters: StatsParameters,
 ): Partial<BuildStatsRequest> {
-  const { developers = [], projects = [] } = filterOf({ developer: parameters.developer, project: parameters.project });
+  const { developer, project, source } = parameters;
+  const { developers = [], projects = [], sources = [] } = filterOf({ developer, project, source });
   return {
     workspace,
     group: parameters.group ?? [],
@@ -38,6 +39,7 @@ function requestOf(
     ...between(parameters),
     developers: [...developers],
     projects: [...projects],
+    sources: [...sources],
     artifacts: [...(parameters.artifact ?? [])],
     labels: labelsOf(parameters.label ?? []),
     min_position: minPosition,

@@ -5,7 +5,7 @@ import { ownValue } from "@tapedeck/shared/own-value";
 import { sql } from "kysely";
 import { readConsistently } from "../../db/read.ts";
 import { text } from "../../db/text.ts";
-import { allOf, anyOf, between, type SqlCondition } from "../conditions.ts";
+import { allOf, anyOf, between, namedSources, type SqlCondition } from "../conditions.ts";
 import type { ApiDeps } from "../deps.ts";
 import { notProjected, reachMinimum } from "../reach.ts";
 import { zoneName } from "./time-zone.ts";
@@ -57,6 +57,7 @@ export async function countGrouped<Figure extends string>(
     sql`t.workspace = ${text(request.workspace)}`,
     anyOf(sql`t.developer`, request.developers),
     anyOf(sql`t.project`, request.projects),
+    namedSources(request),
     anyOf(counted.columns.artifact ?? sql`null`, request.artifacts),
     ...Object.entries(request.labels).map(([name, value]) => sql`t.labels ->> ${text(name)} = ${text(value)}`),
     ...(counted.at === undefined ? [] : between(counted.at, request)),

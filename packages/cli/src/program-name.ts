@@ -19,7 +19,7 @@ const same = (name: string): ProgramName => ({ here: name, anywhere: name });
 const names: Readonly<Record<Installation, () => ProgramName>> = {
   /** npm links it in the checkout, where npx finds it, and puts that on the path while it runs us. */
   checkout: () => {
-    const checkout = fileURLToPath(new URL("../../../../../", import.meta.url));
+    const checkout = fileURLToPath(new URL("../../../", import.meta.url));
     const anywhere = join(checkout, "node_modules", ".bin", "tapedeck");
     return { here: `${process.cwd()}/`.startsWith(checkout) ? "npx tapedeck" : anywhere, anywhere };
   },
