@@ -57,8 +57,9 @@ export async function startIngest(config: IngestConfig, logger: Logger): Promise
       requireRedact: config.requireRedact,
       onRefused: metrics.refused,
       listener: (source) => listenerOf(metrics.listener(source), log.failures),
-      onRecording: (source, state) =>
-        state === "began" ? metrics.recordingBegan(source) : metrics.recordingEnded(source),
+      onRecording(source, state) {
+        if (state === "began") metrics.recordingBegan(source);
+      },
     }),
   );
   const { connectionLimits, servicesKey: key, workspace } = config;
@@ -109,8 +110,8 @@ export async function startIngest(config: IngestConfig, logger: Logger): Promise
 function listenerOf(counting: SessionRecorderListener, failures: PublishFailures): SessionRecorderListener {
   return {
     ...counting,
-    published(messages) {
-      counting.published?.(messages);
+    published(events) {
+      counting.published?.(events);
       failures.over();
     },
     onPublishFailure(published) {

@@ -11,7 +11,6 @@ export type IngestMetrics = {
   readonly listener: (source: SourceName) => SessionRecorderListener;
   /** Recording of a source began or resumed. */
   readonly recordingBegan: (source: SourceName) => void;
-  readonly recordingEnded: (source: SourceName) => void;
   readonly refused: (bound: RecordingBound) => void;
 };
 
@@ -58,8 +57,8 @@ export function ingestMetrics({ spills, connected, isFull, damage }: IngestGauge
     registry,
     listener: (source) => ({
       frame: (channel, what) => frames.inc({ source, channel, what }),
-      published(messages) {
-        events.inc({ source }, messages);
+      published(count) {
+        events.inc({ source }, count);
         batches.inc({ source });
       },
       onPublishFailure: ({ outcome }) => failures.inc({ source, outcome }),
@@ -67,7 +66,6 @@ export function ingestMetrics({ spills, connected, isFull, damage }: IngestGauge
       onSeen: (collection, at) => lastSeen.set({ source, collection }, msOfTimestamp(at) / 1_000),
     }),
     recordingBegan: (source) => began.inc({ source }),
-    recordingEnded: () => {},
     refused: (bound) => refused.inc({ bound }),
   };
 }

@@ -4,7 +4,7 @@
 //                   \-------- read(from) -----------/                commit(index) frees everything up to it
 //
 // 1. Items are numbered 1, 2, 3 … and are kept until the recorder has committed them.
-// 2. The oldest go to disk first: a crash loses the newest, which Skaffold repeats (v1, v2).
+// 2. The oldest items in memory go to disk first: a crash loses the newest, which Skaffold repeats (v1, v2).
 // 3. What is dropped for lack of room is counted, and an item says so as soon as there is room.
 // 4. append() never waits for the recorder: the upstream is read at its own pace.
 // Why every frame takes this way: docs/decisions/0053-every-frame-passes-the-spill.md.

@@ -1,6 +1,6 @@
 // From the log into the tables.
 //
-//   log --follow--> batches --> one transaction: views' rows + checkpoint --> commit --> Projected
+//   log --follow--> batches --> one transaction: views' rows + checkpoint --> commit --> the tables' position
 //                        \--an event can't be applied--> applyApart(): it is set aside, the rest goes on
 //
 // 1. A batch, or a part of it, and its checkpoint are one transaction: an event counts once, however often this is killed.

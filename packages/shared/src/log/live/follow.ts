@@ -4,7 +4,7 @@
 //          #missed(): pages, shared with other readers    #inRing(): entry by entry     #queued(): armed, woken by matches
 //
 // 1. Every match up to `#done` was delivered; `#done` never goes back.
-// 2. A follower is armed only where `#done` is at the ring's end, or past it: nothing can come in between.
+// 2. A follower is armed (the tail wakes it at a match) only where `#done` is at the ring's end, or past it: nothing can come in between.
 // 3. A follower that is too slow loses its place in the ring, never an event: it reads history again.
 // 4. What the log dropped at its beginning before it was read is an OutOfRangeError, never a jump. (Holes further on are
 //    reported by log/holes/.)

@@ -140,17 +140,17 @@ export class Numbering {
   }
 
   /** A new connection: its channels begin with a repeat. */
-  unsettle(): void {
+  repeatBegan(): void {
     this.#settled = [];
     this.#items = {};
   }
 
   /** The channel has finished its repeat. The events from here on carry that mark. */
-  settle(channel: string): void {
+  repeatEnded(channel: string): void {
     if (!this.#settled.includes(channel)) this.#settled = [...this.#settled, channel];
   }
 
-  isSettled(channel: string): boolean {
+  isRepeatOver(channel: string): boolean {
     return this.#settled.includes(channel);
   }
 

@@ -221,7 +221,7 @@ export class ImportedSession implements PushedSession {
     }
     const isKnown = history.sessions.some(({ id }) => id === this.session);
     this.#hasStarted = true;
-    numbers.unsettle();
+    numbers.repeatBegan();
     const at = timestampNow();
     const connection = ulid();
     this.#journal.publish(this.#endOfConnectionBefore());

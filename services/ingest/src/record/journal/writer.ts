@@ -2,8 +2,8 @@
 //
 //   append() --> queue --> nextBatch(): one message --> settle(): publish, expecting #lastSeq --> acknowledged
 //
-// 1. Events are written in the order in which they were appended, once each, whatever is lost on the way, up to the one at
-//    which the writer ends.
+// 1. Events are written in the order in which they were appended, once each, whatever is lost on the way, until the
+//    writer ends.
 // 2. One message is being written at a time. It names the message that it must follow, so of two writers one fails.
 // 3. A publish whose answer is lost is settled by asking the log for the source's last message before anything follows.
 // 4. A writer that has ended starts no other publish. `ended` says why; its owner begins anew from the log.

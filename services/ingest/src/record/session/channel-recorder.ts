@@ -41,7 +41,7 @@ export class ChannelRecorder {
     this.#options = options;
   }
 
-  /** Gives how many messages were added in total by then: at once for a frame that is live, which most are. */
+  /** Gives how many events were added in total by then: at once for a frame that is live, which most are. */
   record(
     connection: UpstreamConnection,
     channel: ConnectionChannel,
@@ -57,7 +57,7 @@ export class ChannelRecorder {
     const { journal, normalizer } = this.#options;
     const { name } = channel.normalizer;
     const fresh = freshFrame(store, frame, { normalizer, channel: name, redact });
-    journal.numbers.settle(name);
+    journal.numbers.repeatEnded(name);
     const fingerprint = this.#identified(connection, channel, frames, redact);
     return journal.publish([...fingerprint, ...this.#number(connection, channel, store, fresh)]);
   }
@@ -87,7 +87,7 @@ export class ChannelRecorder {
     const isLive = channel.sorter.state === "live";
     for (const [i, one] of fresh.entries()) {
       // Settles only with the last message, because after a crash before it the rest must be sorted again.
-      if (isLive && i === fresh.length - 1) journal.numbers.settle(name);
+      if (isLive && i === fresh.length - 1) journal.numbers.repeatEnded(name);
       // Published with the first frame, so that no frame is without its channel's fingerprint.
       const firsts = i > 0 ? [] : fresh.map(({ frame }) => frame);
       const fingerprint = this.#identified(connection, channel, firsts, redact);
@@ -95,7 +95,7 @@ export class ChannelRecorder {
       await journal.writer.room();
       await yieldIfDue();
     }
-    if (isLive) journal.numbers.settle(name);
+    if (isLive) journal.numbers.repeatEnded(name);
     return fresh.length === 0 ? 0 : journal.writer.appended;
   }
 

@@ -66,7 +66,7 @@ export class Connections {
       const lost = upstreamLost({ connection: before.id, address: before.address }, reason, true);
       journal.publish([journal.own(before.session, lost, at)]);
     }
-    journal.numbers.unsettle();
+    journal.numbers.repeatBegan();
     const introduction = journal.introduction(at);
     journal.publish([
       ...introduction,

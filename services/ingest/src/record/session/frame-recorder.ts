@@ -101,7 +101,7 @@ export class FrameRecorder {
     const { normalizer, journal, replay, identityKey } = this.#options;
     const channelReading = normalizer.channels.find((one) => one.name === name);
     if (channelReading === undefined) return undefined;
-    const isLive = connection.resumedOffset !== undefined && journal.numbers.isSettled(name);
+    const isLive = connection.resumedOffset !== undefined && journal.numbers.isRepeatOver(name);
     const channel = connectionChannel(channelReading, normalizer, { live: isLive, replay, identityKey });
     connection.channels.set(name, channel);
     return channel;
@@ -132,9 +132,9 @@ export class FrameRecorder {
     frames: readonly PendingFrame[],
   ): Promise<void> | undefined {
     const { channels, sessions } = this.#options;
-    const messages = channels.record(connection, channel, frames, sessions.redact());
-    if (typeof messages !== "number") return messages.then((events) => this.#finish(frames, events));
-    this.#finish(frames, messages);
+    const events = channels.record(connection, channel, frames, sessions.redact());
+    if (typeof events !== "number") return events.then((count) => this.#finish(frames, count));
+    this.#finish(frames, events);
     return undefined;
   }
 

@@ -103,11 +103,11 @@ export class ObservationRecorder {
     observationPieces.set(channel, pieces);
     const whole = assemble(pieces, index, bytes, more);
     if (whole === undefined) return;
-    const messages = await this.#record(connection, channel, { bytes: whole.bytes, at, index }, redact);
-    for (const one of whole.indexes) this.#options.watermark.finished(one, messages);
+    const events = await this.#record(connection, channel, { bytes: whole.bytes, at, index }, redact);
+    for (const one of whole.indexes) this.#options.watermark.finished(one, events);
   }
 
-  /** Resolves with how many messages were added in total once all outcomes of this observation are in the log. */
+  /** Resolves with how many events were added in total once all outcomes of this observation are in the log. */
   async #record(
     connection: UpstreamConnection,
     channel: string,
@@ -125,7 +125,7 @@ export class ObservationRecorder {
       onFrame(channel, "repeated");
       return 0;
     }
-    let messages = 0;
+    let events = 0;
     const yieldIfDue = yieldToEventLoop();
     this.#maskedInThread = redact === "on" && isLarge(bytes) ? await this.#maskInThread(channel, bytes) : undefined;
     for (const outcome of outcomesOf(open, channel, bytes, at)) {
@@ -138,13 +138,13 @@ export class ObservationRecorder {
         return this.#record(connection, channel, observation, redact);
       }
       if (this.#isForgotten(connection, outcome)) onFrame(channel, "repeated");
-      else messages = this.#publish(channel, index, outcome, session.id);
+      else events = this.#publish(channel, index, outcome, session.id);
       await journal.writer.room();
       await yieldIfDue();
     }
     this.#maskedInThread = undefined;
     this.#reportObserved(channel, observation);
-    return messages;
+    return events;
   }
 
   #reportObserved(channel: string, { bytes, at }: WholeObservation): void {

@@ -6,7 +6,7 @@
 //
 // 1. Skaffold's v1 and v2 repeat their history to each connection, so one early frame of a channel identifies the process.
 //    Polled upstreams identify themselves.
-// 2. A fingerprint is looked for among the hashes of all frames before masking: a rule that changes splits no session.
+// 2. A fingerprint is looked for among the hashes of all frames before masking: changing a rule does not split a session.
 // 3. A session is published together with the fingerprints that are known by then, a later channel's with its first frame.
 // 4. A source has at most one open session. An end that nobody saw is given an interval, not a time.
 // Why by bytes: docs/decisions/0005-frames-are-known-by-their-bytes.md.
