@@ -3,12 +3,14 @@ import type {
   ListOperationsResponse,
   ListSessionsResponse,
   ListSourcesResponse,
+  SearchResponse,
 } from "@tapedeck/proto/tapedeck/v1/lists";
 import {
   BuildStatsRequest,
   type BuildStatsResponse,
   type FindEventsRequest,
   type FindEventsResponse,
+  type HistoryRequest,
   ListRequest,
   type PositionResponse,
   QueryService,
@@ -39,6 +41,7 @@ export type QueryClient = AsyncDisposable & {
   listSources(request: Partial<ListRequest>): Promise<ListSourcesResponse>;
   listSessions(request: Partial<ListRequest>): Promise<ListSessionsResponse>;
   listOperations(request: Partial<ListRequest>): Promise<ListOperationsResponse>;
+  search(request: HistoryRequest): Promise<SearchResponse>;
   buildStats(request: Partial<BuildStatsRequest>): Promise<BuildStatsResponse>;
   stats(about: string, of: Partial<BuildStatsRequest>): Promise<StatsResponse>;
   findEvents(request: FindEventsRequest): Promise<FindEventsResponse>;
@@ -116,6 +119,7 @@ export function queryClient(
     listSources: (request) => unary(QueryService.listSources, { ...ListRequest.create(), ...request }),
     listSessions: (request) => unary(QueryService.listSessions, { ...ListRequest.create(), ...request }),
     listOperations: (request) => unary(QueryService.listOperations, { ...ListRequest.create(), ...request }),
+    search: (request) => unary(QueryService.search, request),
     buildStats: (request) => unary(QueryService.buildStats, { ...BuildStatsRequest.create(), ...request }),
     stats: (about, of) => unary(QueryService.stats, { about, of: { ...BuildStatsRequest.create(), ...of } }),
     findEvents: (request) => unary(QueryService.findEvents, request),

@@ -56,7 +56,7 @@ export async function sessionScope(
 }
 
 /** @throws TapedeckError invalid_argument when a call names a moment that it has no use for */
-export function refuseAt({ at }: CallContext, message: string): void {
+export function refuseAt({ at }: Pick<CallContext, "at">, message: string): void {
   if (at !== undefined) throw invalidArgument(message, "at");
 }
 

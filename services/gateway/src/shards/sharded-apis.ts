@@ -81,6 +81,7 @@ function tapedeckIn(to: RouteTo): TapedeckApi {
       sources: byFirst(to, (apis) => apis.tapedeck.lists.sources),
       sessions: byFirst(to, (apis) => apis.tapedeck.lists.sessions),
       operations: byFirst(to, (apis) => apis.tapedeck.lists.operations),
+      search: byFirst(to, (apis) => apis.tapedeck.lists.search),
     },
     stats: byFirst(to, (apis) => apis.tapedeck.stats),
     status: byLast(to, (apis) => apis.tapedeck.status),

@@ -227,7 +227,7 @@ function labelsAsOf({ labels, position }: Partial<LoopLabels> = {}, epoch: strin
 }
 
 /** The steps that failed first in the loops among the operations, by the loops' ids. */
-async function failedStepsOf(tx: Tx, rows: readonly OperationRow[]): Promise<ReadonlyMap<string, FailedStep>> {
+export async function failedStepsOf(tx: Tx, rows: readonly OperationRow[]): Promise<ReadonlyMap<string, FailedStep>> {
   const failed = rows.filter(({ kind, reason }) => kind === "loop" && reason !== "");
   if (failed.length === 0) return new Map();
   // A loop has the cause of one of its steps. Times come first, because positions follow them only within a stream.

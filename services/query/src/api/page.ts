@@ -2,7 +2,7 @@ import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import { largestPage } from "@tapedeck/shared/largest-page";
 import { beyondAll, type Offset, storedOffset } from "@tapedeck/shared/log/offset";
 
-const defaultLimit = 100;
+export const defaultLimit = 100;
 
 /** Lists start at the newest item. A page starts before the last position of the previous page. */
 export type PageBounds = { readonly before: Offset; readonly limit: number };
@@ -34,17 +34,25 @@ export function listPage<Row, Item>(
   { limit }: PageBounds,
   { positionOf, itemOf, codec }: PageItems<Row, Item>,
 ): { readonly items: Item[]; readonly next_page: string } {
+  const items = itemsThatFit(
+    rows.slice(0, limit).map((row) => itemOf(row)),
+    codec,
+  );
+  const last = rows[items.length - 1];
+  const next_page = rows.length > items.length && last !== undefined ? tokenFor(positionOf(last)) : "";
+  return { items, next_page };
+}
+
+/** The first of the items, as many as a message takes. */
+export function itemsThatFit<Item>(all: Iterable<Item>, codec: PageItems<never, Item>["codec"]): Item[] {
   const items: Item[] = [];
   let bytes = 0;
-  for (const row of rows.slice(0, limit)) {
-    const item = itemOf(row);
+  for (const item of all) {
     bytes += codec.encode(item).finish().byteLength + itemHeadBytes;
     if (bytes > maxPageBytes && items.length > 0) break;
     items.push(item);
   }
-  const last = rows[items.length - 1];
-  const next_page = rows.length > items.length && last !== undefined ? tokenFor(positionOf(last)) : "";
-  return { items, next_page };
+  return items;
 }
 
 function tokenFor(position: Offset): string {

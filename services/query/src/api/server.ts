@@ -18,6 +18,7 @@ import { listSessions } from "./list-sessions.ts";
 import { listSources } from "./list-sources.ts";
 import { position } from "./position.ts";
 import { rebuildCall } from "./rebuild-call.ts";
+import { search } from "./search/search.ts";
 import { setAside } from "./set-aside.ts";
 import { stateReader } from "./state/read-state.ts";
 import { buildStats } from "./stats/build-stats.ts";
@@ -55,6 +56,7 @@ export async function startApi(deps: ApiDeps, options: ApiOptions): Promise<Quer
     listSources: calls.unary("ListSources", listSources),
     listSessions: calls.unary("ListSessions", listSessions),
     listOperations: calls.unary("ListOperations", listOperations),
+    search: calls.unary("Search", search),
     buildStats: calls.unary("BuildStats", buildStats),
     stats: calls.unary("Stats", stats),
     findEvents: calls.unary("FindEvents", findEvents),

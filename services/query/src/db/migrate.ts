@@ -4,6 +4,7 @@ import { applyComments } from "./comments/apply.ts";
 import { type Database, internalSchema, schemasOf } from "./database.ts";
 import { makeLocks, whileMigrating } from "./lock.ts";
 import { migrations } from "./migrations/index.ts";
+import { makeOnce, privateSchema } from "./private.ts";
 import type { Schema } from "./schema.ts";
 
 /** A later Tapedeck than this one migrated the database. */
@@ -52,12 +53,33 @@ export async function migrate(database: Database, known = migrations): Promise<v
     migrationTableSchema: internalSchema(schema),
   });
   await makeLocks(database);
+  await makeOnce(db, makeTrigrams);
   await whileMigrating(database, async () => {
     await createSchemas(database);
     const { error } = await migrator.migrateToLatest();
     if (error !== undefined) throw error;
     await applyComments(database);
   });
+}
+
+/** This Postgres lacks a module that is part of its distribution. */
+export class MissingModuleError extends Error {
+  override readonly name = "MissingModuleError";
+}
+
+/** The module whose indexes find substrings. Whoever may create schemas may create it. */
+async function makeTrigrams(db: Kysely<Schema>): Promise<void> {
+  const { rows } = await sql<{ made: boolean }>`
+    select exists (select from pg_extension where extname = name) as made from pg_available_extensions where name = 'pg_trgm'`.execute(
+    db,
+  );
+  const [known] = rows;
+  if (known === undefined) {
+    throw new MissingModuleError(
+      "this Postgres lacks pg_trgm, one of its own modules: install them (package postgresql-contrib where they are apart).",
+    );
+  }
+  if (!known.made) await sql`create extension pg_trgm schema ${sql.id(privateSchema)}`.execute(db);
 }
 
 /** `create schema if not exists` needs the right to create schemas where it exists, too. */

@@ -492,6 +492,17 @@ export interface Events {
   workspace: string;
 }
 
+export interface FailedOutputs {
+  id: string;
+  kind: string;
+  session: string;
+  source: string;
+  step_position: number;
+  subject: string;
+  text: string;
+  unit: string;
+}
+
 export interface Failures {
   /**
    * What the tool recommends; empty: nothing.
@@ -777,6 +788,29 @@ export interface FoldStates {
   session: string;
   source: string;
   state: string;
+}
+
+export interface History {
+  artifacts: unknown;
+  at: string;
+  cause: string;
+  developer: string;
+  id: string;
+  kind: string;
+  labels: unknown;
+  loop: number;
+  outcome: string;
+  project: string;
+  reason: string;
+  runner: number;
+  session: string;
+  source: string;
+  start_position: number;
+  tags: unknown;
+  text: string;
+  unit: string;
+  upstream: string;
+  workspace: string;
 }
 
 export interface LoopLabels {
@@ -2685,10 +2719,12 @@ export interface DB {
   event_groups: EventGroups;
   event_positions: EventPositions;
   events: Events;
+  failed_outputs: FailedOutputs;
   failures: Failures;
   finished_loops: FinishedLoops;
   flaky_artifacts: FlakyArtifacts;
   fold_states: FoldStates;
+  history: History;
   loop_labels: LoopLabels;
   loop_times: LoopTimes;
   loops: Loops;
@@ -2826,6 +2862,16 @@ export const columnTypes = {
     "original_type": "text",
     "original_size": "int8"
   },
+  "failed_outputs": {
+    "id": "text",
+    "source": "text",
+    "session": "text",
+    "unit": "text",
+    "kind": "text",
+    "subject": "text",
+    "step_position": "int8",
+    "text": "text"
+  },
   "finished_loops": {
     "source": "text",
     "workspace": "text",
@@ -2873,6 +2919,28 @@ export const columnTypes = {
     "state": "text",
     "events_since_snapshot": "int4",
     "bytes_since_snapshot": "int8"
+  },
+  "history": {
+    "source": "text",
+    "workspace": "text",
+    "developer": "text",
+    "project": "text",
+    "upstream": "text",
+    "session": "text",
+    "unit": "text",
+    "kind": "text",
+    "id": "text",
+    "runner": "int4",
+    "loop": "int4",
+    "at": "timestamptz",
+    "outcome": "text",
+    "cause": "text",
+    "reason": "text",
+    "text": "text",
+    "artifacts": "jsonb",
+    "labels": "jsonb",
+    "tags": "jsonb",
+    "start_position": "int8"
   },
   "loop_labels": {
     "source": "text",

@@ -35,6 +35,7 @@ type Refinements = {
   finished_loops: Refined<"finished_loops", { outcome: OutcomeText }>;
   session_labels: Refined<"session_labels", { labels: ChangedLabels }>;
   loop_labels: Refined<"loop_labels", { labels: ChangedLabels }>;
+  history: Refined<"history", { artifacts: readonly string[]; labels: Labels; tags: readonly string[] }>;
   skaffold_debug_containers: Refined<"skaffold_debug_containers", { ports: Readonly<Record<string, number>> }>;
   rkt_images: Refined<"rkt_images", { labels: Labels }>;
   vagrant_runners: Refined<"vagrant_runners", { components: readonly Component[] }>;
@@ -50,6 +51,8 @@ export type EventRow = RowOf<"events">;
 export type OperationRow = RowOf<"operations">;
 export type FinishedLoopRow = RowOf<"finished_loops">;
 export type SessionLabelsRow = RowOf<"session_labels">;
+export type HistoryRow = RowOf<"history">;
+export type FailedOutputRow = RowOf<"failed_outputs">;
 export type FoldStateRow = RowOf<"fold_states">;
 export type SnapshotRow = RowOf<"snapshots">;
 export type SkaffoldArtifactRow = RowOf<"skaffold_artifacts">;

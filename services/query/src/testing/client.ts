@@ -3,6 +3,7 @@ import type {
   ListOperationsResponse,
   ListSessionsResponse,
   ListSourcesResponse,
+  SearchResponse,
 } from "@tapedeck/proto/tapedeck/v1/lists";
 import {
   BuildStatsRequest,
@@ -10,6 +11,7 @@ import {
   type DeepPartial,
   FindEventsRequest,
   type FindEventsResponse,
+  HistoryRequest,
   ListRequest,
   PositionRequest,
   type PositionResponse,
@@ -52,6 +54,14 @@ export function queryClient(
     listOperations: (request: DeepPartial<ListRequest> = {}) =>
       ask<ListOperationsResponse>((done) =>
         client.listOperations(ListRequest.fromPartial({ workspace, ...request }), metadata, done),
+      ),
+    search: (text = "", filter: DeepPartial<ListRequest> = {}, reasons: readonly string[] = []) =>
+      ask<SearchResponse>((done) =>
+        client.search(
+          HistoryRequest.fromPartial({ text, filter: { workspace, ...filter }, reasons: [...reasons] }),
+          metadata,
+          done,
+        ),
       ),
     buildStats: (request: DeepPartial<BuildStatsRequest> = {}) =>
       ask<BuildStatsResponse>((done) =>

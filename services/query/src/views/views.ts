@@ -4,6 +4,7 @@ import { events } from "./events/events.ts";
 import { eventGroups } from "./events/groups.ts";
 import { eventPositions } from "./events/positions.ts";
 import { folds } from "./folds.ts";
+import { history } from "./history/history.ts";
 import { loops } from "./loops/loops.ts";
 import { operations } from "./operations/operations.ts";
 import { sessions } from "./sessions/sessions.ts";
@@ -33,6 +34,7 @@ export function views(options: ViewOptions): readonly View[] {
     operations,
     loops,
     causes,
+    history,
     vagrantJobs,
     vagrantJobSpans,
     states(folds, options.newest),

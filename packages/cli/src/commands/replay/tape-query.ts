@@ -51,6 +51,10 @@ class TapeQuery implements QueryClient {
     return onlySkaffold();
   }
 
+  search(): Promise<never> {
+    return onlySkaffold();
+  }
+
   buildStats(): Promise<never> {
     return onlySkaffold();
   }

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { comparedSide, comparison, difference } from "./schemas/comparison.ts";
 import { cloudEvent, event } from "./schemas/event.ts";
 import { count, count64, position, text, time } from "./schemas/fields.ts";
-import { cause, operation, session, source } from "./schemas/lists.ts";
+import { cause, historyItem, hit, operation, session, source } from "./schemas/lists.ts";
 import { statsKinds, statsRow } from "./schemas/stats.ts";
 import { error, message, progressLine, state } from "./schemas/stream.ts";
 
@@ -57,6 +57,12 @@ export const answers = {
   Cause: cause,
   Operation: operation,
   Operations: page(operation, nextPage, reflected),
+  Hit: hit,
+  HistoryItem: historyItem,
+  History: page(historyItem, nextPage, reflected).extend({
+    total: z.int().optional().describe("How many items match `q` with the other parameters, 2,000 at most."),
+    totalIsMinimum: z.boolean().optional().describe("Whether more match than `total`."),
+  }),
   ...statistics(),
   ComparedSide: comparedSide,
   Difference: difference,

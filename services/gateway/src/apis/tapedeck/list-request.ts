@@ -5,6 +5,7 @@ import { operationKinds } from "@tapedeck/shared/events/kinds";
 import { type Filter, type FilterField, parseFilter } from "@tapedeck/shared/filter/filter";
 import type { CallContext } from "../../call-context.ts";
 import type { QueryClient } from "../../query-client.ts";
+import { refuseAt } from "../session-scope.ts";
 
 /** The parameters of a list, on any transport. */
 export type ListParameters = {
@@ -12,7 +13,7 @@ export type ListParameters = {
   readonly filter: Omit<Filter, "kinds">;
   /** For operations; checked by `operationKind`. */
   readonly kinds?: readonly string[] | undefined;
-  /** For sessions: all must match. */
+  /** For sessions and a search: all must match. */
   readonly labels?: Readonly<Record<string, string>> | undefined;
   /** For operations: those of one runner or loop of the one session that is asked for. */
   readonly runner?: number | undefined;
@@ -20,6 +21,10 @@ export type ListParameters = {
   /** Sessions and operations started in [from, to). */
   readonly from?: Timestamp | undefined;
   readonly to?: Timestamp | undefined;
+  /** For a search: what is found anywhere in the items; empty: all of them. */
+  readonly text?: string | undefined;
+  /** For a search: classes of causes. */
+  readonly reasons?: readonly string[] | undefined;
   /** For operations: at most this many newest of each source; 0: all. */
   readonly perSource?: number | undefined;
   /** At most `largestPage`; 0: the default, which is 100. */
@@ -35,6 +40,7 @@ export const listFields = {
   sources: ["developers", "projects", "upstreams", "sources"],
   sessions: ["developers", "projects", "upstreams", "sources", "sessions"],
   operations: ["developers", "projects", "upstreams", "sources", "sessions", "kinds", "subjects", "outcomes"],
+  search: ["developers", "projects", "upstreams", "sources", "sessions", "kinds", "subjects", "outcomes"],
   events: ["developers", "projects", "upstreams", "sources", "sessions", "kinds", "subjects", "outcomes"],
 } as const satisfies Record<string, readonly FilterField[]>;
 
@@ -45,6 +51,7 @@ export type Lists = {
   readonly sources: List<"listSources">;
   readonly sessions: List<"listSessions">;
   readonly operations: List<"listOperations">;
+  readonly search: List<"search">;
 };
 
 type List<Method extends keyof Lister> = (
@@ -55,14 +62,28 @@ type List<Method extends keyof Lister> = (
 /** `source`, `session` and `at` apply when the request has none of its own. */
 export type ListContext = Pick<CallContext, "workspace" | "source" | "session" | "at" | "minPosition">;
 
-export type Lister = Pick<QueryClient, "listSources" | "listSessions" | "listOperations">;
+export type Lister = Pick<QueryClient, "listSources" | "listSessions" | "listOperations" | "search">;
 
 export function listsApi(query: Lister): Lists {
   return {
     sources: (context, parameters) => query.listSources(listRequest("sources", context, parameters)),
     sessions: (context, parameters) => query.listSessions(listRequest("sessions", context, parameters)),
     operations: (context, parameters) => query.listOperations(listRequest("operations", context, parameters)),
+    async search(context, parameters) {
+      refuseAt(context, "a search has no `at`: use `to` for what began before a time");
+      const { text = "", reasons = [] } = parameters;
+      return query.search({ filter: listRequest("search", context, parameters), text, reasons: [...reasons] });
+    },
   };
+}
+
+/** What a search lists. */
+export const historyKinds = ["loop", "command", "job", "pod", "session"] as const;
+
+/** @throws TapedeckError invalid_argument naming the field, when the text is not a kind of what a search lists */
+export function historyKind(kind: string, field: string): string {
+  if ((historyKinds as readonly string[]).includes(kind)) return kind;
+  throw invalidArgument(`kind "${kind}" is not one of ${historyKinds.join(", ")}`, field);
 }
 
 const kindsKnown: ReadonlySet<string> = new Set(operationKinds);

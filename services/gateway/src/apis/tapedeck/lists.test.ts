@@ -29,6 +29,7 @@ it("an operation has the code that its app ended with: 0 is one, and null where 
   const items = [42, 0, undefined].map((exit_code) => Operation.fromPartial({ kind: "app", exit_code }));
   const lists = listsJson(
     listsApi({
+      search: async () => ({ ...(await nothing()), total_is_minimum: false }),
       listSources: nothing,
       listSessions: nothing,
       listOperations: async () => ({ items, next_page: "", position: "e-1" }),
@@ -43,6 +44,7 @@ it("operations of one subject that run at the same time are distinguished by the
   const items = ["J1", "J2"].map((instance) => Operation.fromPartial({ kind: "command", subject: "up", instance }));
   const lists = listsJson(
     listsApi({
+      search: async () => ({ ...(await nothing()), total_is_minimum: false }),
       listSources: nothing,
       listSessions: nothing,
       listOperations: async () => ({ items, next_page: "", position: "e-1" }),
@@ -57,6 +59,7 @@ it("operations of a loop are asked of its runner in one session", async () => {
   const nothing = async () => ({ items: [], next_page: "", position: "e-1" });
   const lists = listsJson(
     listsApi({
+      search: async () => ({ ...(await nothing()), total_is_minimum: false }),
       listSources: nothing,
       listSessions: nothing,
       listOperations: async ({ sessions, runner, loop }) => {

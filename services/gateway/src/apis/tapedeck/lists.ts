@@ -1,5 +1,5 @@
 import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
-import type { Cause, Operation, Session, Source } from "@tapedeck/proto/tapedeck/v1/lists";
+import type { Cause, HistoryItem, Hit, Operation, Session, Source } from "@tapedeck/proto/tapedeck/v1/lists";
 import { timeToJson } from "@tapedeck/shared/events/time-text";
 import { timesJson } from "../state-head.ts";
 import type { AnswerOf } from "./answers.ts";
@@ -11,7 +11,10 @@ import { between, labelsOf } from "./read-parameters.ts";
 export type Page<Item> = { readonly items: readonly Item[]; readonly nextPage?: string; readonly position: string };
 
 /** The parameters of all lists. */
-type Parameters = ParametersOf<"sources"> & ParametersOf<"sessions"> & ParametersOf<"operations">;
+type Parameters = Omit<
+  ParametersOf<"sources"> & ParametersOf<"sessions"> & ParametersOf<"operations"> & ParametersOf<"search">,
+  "kind"
+> & { readonly kind?: readonly string[] | undefined };
 
 export type ListsJson = {
   readonly [Name in keyof Lists]: (context: ListContext, parameters: Parameters) => Promise<Page<object>>;
@@ -26,15 +29,23 @@ export function listsJson(lists: Lists): ListsJson {
       pageJson(await lists.sessions(context, listParameters(parameters)), sessionJson),
     operations: async (context, parameters) =>
       pageJson(await lists.operations(context, listParameters(parameters)), operationJson),
+    search: async (context, parameters) => {
+      const found = await lists.search(context, listParameters(parameters));
+      const { total, total_is_minimum: totalIsMinimum } = found;
+      return { ...pageJson(found, historyItemJson), ...(total !== undefined && { total, totalIsMinimum }) };
+    },
   };
 }
 
 function listParameters(parameters: Parameters): ListParameters {
-  const { kind: kinds, label, runner, loop, per_source: perSource, limit, page, at, ...others } = parameters;
+  const { kind: kinds, label, runner, loop, per_source: perSource, limit, page, at, ...more } = parameters;
+  const { q: text, reason: reasons, artifact, subject = artifact, ...others } = more;
   return {
-    filter: filterOf(others),
+    filter: filterOf({ ...others, subject }),
     ...between(others),
     kinds,
+    text,
+    reasons,
     labels: label && labelsOf(label),
     runner,
     loop,
@@ -120,6 +131,34 @@ function operationJson(operation: Operation): AnswerOf<"Operation"> {
     endPosition: textJson(operation.end_position),
     ...(operation.kind === "loop" && { labels: operation.labels }),
   };
+}
+
+function historyItemJson(item: HistoryItem): AnswerOf<"HistoryItem"> {
+  const { kind, source, session, runner, loop, subject, instance, artifacts, labels, hit } = item;
+  return {
+    kind: kind as AnswerOf<"HistoryItem">["kind"],
+    source,
+    session,
+    runner,
+    loop,
+    subject,
+    instance,
+    startedAt: timeJson(item.started_at),
+    endedAt: timeJson(item.ended_at),
+    durationMs: item.duration_ms === undefined ? null : String(item.duration_ms),
+    outcome: textJson(item.outcome) as AnswerOf<"HistoryItem">["outcome"],
+    exitCode: item.exit_code ?? null,
+    cause: causeJson(item.cause),
+    artifacts,
+    labels,
+    startPosition: item.start_position,
+    endPosition: textJson(item.end_position),
+    ...(hit !== undefined && { hit: hitJson(hit) }),
+  };
+}
+
+function hitJson({ place, text, step, subject, position }: Hit): AnswerOf<"Hit"> {
+  return { place: place as AnswerOf<"Hit">["place"], text, step, subject, position: textJson(position) };
 }
 
 export function causeJson(cause: Cause | undefined): AnswerOf<"Cause"> | null {

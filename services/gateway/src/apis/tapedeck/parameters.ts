@@ -5,6 +5,7 @@ import { type FilterField, parseFilter } from "@tapedeck/shared/filter/filter";
 import { largestPage } from "@tapedeck/shared/largest-page";
 import { upstreamNames } from "@tapedeck/shared/upstreams";
 import { z } from "zod";
+import { historyKinds } from "./list-request.ts";
 import {
   after,
   flag,
@@ -136,6 +137,24 @@ export const parameters = {
     ...between,
     per_source: whole(largestPage, "At most this many newest matches per source."),
     ...paging,
+  }),
+  search: z.strictObject({
+    q: one(
+      text("no such file"),
+      "Found anywhere in causes, artifacts, labels, names and the output of failed steps (all output with " +
+        "`query.textRows`). Of ASCII letters the case does not matter. Three letters or digits in a row at least. Without it: all.",
+    ),
+    ...ofSources,
+    session,
+    kind: many(z.enum(historyKinds, `is not one of ${historyKinds.join(", ")}`), "Only these kinds."),
+    outcome,
+    reason: many(text("compile error"), "Only these classes of causes."),
+    artifact,
+    label,
+    ...between,
+    limit: paging.limit,
+    page: paging.page,
+    min_position: minPosition,
   }),
   compare: z.strictObject({
     left: one(text("alice/shop"), `${aSide} Required when there are several sources.`),

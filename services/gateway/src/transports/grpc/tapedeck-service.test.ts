@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { connect as connectHttp2 } from "node:http2";
 import { Client, credentials, Metadata, type ServiceError, type StatusObject } from "@grpc/grpc-js";
 import { Event, Original } from "@tapedeck/proto/tapedeck/v1/event";
-import { ListRequest, type ReadStateRequest } from "@tapedeck/proto/tapedeck/v1/query";
+import { type HistoryRequest, ListRequest, type ReadStateRequest } from "@tapedeck/proto/tapedeck/v1/query";
 import {
   type DeepPartial,
   EventsRequest,
@@ -11,6 +11,7 @@ import {
   ListOperationsRequest,
   ListSessionsRequest,
   ListSourcesRequest,
+  SearchRequest,
   TapedeckClient,
 } from "@tapedeck/proto/tapedeck/v1/tapedeck";
 import { fromServiceError } from "@tapedeck/shared/errors/grpc";
@@ -46,6 +47,7 @@ const bob = sourceOf("bob", "skaffold");
 const stack = new AsyncDisposableStack();
 const states: Partial<ReadStateRequest>[] = [];
 const lists: ListRequest[] = [];
+const searches: Partial<HistoryRequest>[] = [];
 let log: Log;
 let api: ReturnType<typeof tapedeckApi>;
 let write: { readonly alice: ReturnType<typeof testWriter>; readonly bob: ReturnType<typeof testWriter> };
@@ -56,7 +58,7 @@ let given = 0;
 const at = (seq: number) => eventPosition(log.epoch, seq);
 
 /** Answers for query: one source, a rkt host, and lists of nothing. */
-const query: Pick<QueryClient, "listSources" | "listSessions" | "listOperations" | "readState"> = {
+const query: Pick<QueryClient, "listSources" | "listSessions" | "listOperations" | "search" | "readState"> = {
   async listSources(request) {
     lists.push(ListRequest.fromPartial(request));
     const upstream = request.developers?.[0] === "carol" ? "vagrant" : "rkt";
@@ -70,6 +72,11 @@ const query: Pick<QueryClient, "listSources" | "listSessions" | "listOperations"
   async listOperations(request) {
     lists.push(ListRequest.fromPartial(request));
     return { items: [], next_page: "", position: at(3) };
+  },
+  async search({ filter, text, reasons }) {
+    searches.push({ text, reasons });
+    lists.push(ListRequest.fromPartial(filter ?? {}));
+    return { items: [], next_page: "", position: at(3), total: text === "" ? undefined : 0, total_is_minimum: false };
   },
   async readState(request) {
     states.push(request);
@@ -364,6 +371,33 @@ describe("lists", () => {
     expect(await lastRequest(ask(client.listSources, ListSourcesRequest.create()))).toEqual(await http("sources", {}));
   });
 
+  it("search for what HTTP's search does", async () => {
+    const { at: _, ...own } = paged;
+    const { at: __, ...ownUrl } = pagedUrl;
+    const fields = { sessions: ["01A"], kinds: ["loop", "session"], subjects: ["web"], outcomes: ["failed"] };
+    const more = { text: "no such file", reasons: ["timeout"], labels: { branch: "main" }, from };
+    const request = { filter: { ...filter, ...fields }, ...own, ...more };
+    const found = await lastRequest(ask(client.search, SearchRequest.fromPartial(request)));
+    expect(found).toMatchObject({ ...fields, labels: { branch: "main" }, from });
+    expect(found).toEqual(
+      await http("search", {
+        ...inUrl,
+        ...ownUrl,
+        session: ["01A"],
+        kind: ["loop", "session"],
+        artifact: ["web"],
+        outcome: ["failed"],
+        label: ["branch=main"],
+        q: ["no such file"],
+        reason: ["timeout"],
+        from: [fromUrl],
+      }),
+    );
+    const [byGrpc, byHttp] = searches.slice(-2);
+    expect(byGrpc).toEqual({ text: "no such file", reasons: ["timeout"] });
+    expect(byHttp).toEqual(byGrpc);
+  });
+
   it("come with their position and next page", async () => {
     const { response, head } = await ask(client.listSessions, ListSessionsRequest.create());
     expect(response).toMatchObject({ items: [], next_page: "more", position: at(3) });
@@ -403,6 +437,8 @@ describe("lists", () => {
       "filter.outcomes",
       () => ask(client.listOperations, wrong(ListOperationsRequest, { outcomes: ["good"] })),
     ],
+    ["is no unit", "filter.kinds", () => ask(client.search, wrong(SearchRequest, { kinds: ["build"] }))],
+    ["has no past", "at", () => ask(client.search, SearchRequest.create(), { "tapedeck-at": at(1) })],
     ["is too much", "limit", () => ask(client.listSources, ListSourcesRequest.fromPartial({ limit: 1_001 }))],
   ] as const)("are refused for what %s: %s", async (_, field, asking) => {
     await expect(asking()).rejects.toMatchObject({ code: "invalid_argument", details: { field } });

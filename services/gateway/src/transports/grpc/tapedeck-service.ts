@@ -2,8 +2,6 @@ import {
   type EventsRequest,
   type Filter as FilterMessage,
   type GetStateRequest,
-  type ListOperationsRequest,
-  type ListSessionsRequest,
   type ListSourcesRequest,
   TapedeckService as methods,
 } from "@tapedeck/proto/tapedeck/v1/tapedeck";
@@ -13,7 +11,13 @@ import { largestPage } from "@tapedeck/shared/largest-page";
 import { decodedRequest, type RequestCodec } from "@tapedeck/shared/rpc/decoded-request";
 import type { EncodedAnswer } from "../../apis/encoded-answer.ts";
 import { stateHead } from "../../apis/state-head.ts";
-import { type ListName, type ListParameters, listFields, operationKind } from "../../apis/tapedeck/list-request.ts";
+import {
+  historyKind,
+  type ListName,
+  type ListParameters,
+  listFields,
+  operationKind,
+} from "../../apis/tapedeck/list-request.ts";
 import { allOf, type SubscriptionMessages, stateProto } from "../../apis/tapedeck/messages.ts";
 import { speedValue } from "../../apis/tapedeck/parameter-schemas.ts";
 import type { SubscribeRequest, TapedeckApi } from "../../apis/tapedeck/tapedeck-api.ts";
@@ -59,6 +63,14 @@ export function tapedeckServices(api: TapedeckApi, caller: GrpcCaller, options: 
             throw invalidArgument(`per_source ${per_source} is more than ${largestPage}`, "per_source");
           const query = { ...requestsOf("operations", request), from, to, perSource: per_source, runner, loop };
           return listAnswer(await lists.operations(context, query));
+        }),
+      ),
+      search: handlers.unary(
+        answering(methods.search, async (request, context) => {
+          const { from, to, labels, text, reasons, min_position } = request;
+          const scope = min_position === "" ? context : { ...context, minPosition: min_position };
+          const query = { ...requestsOf("search", { ...request, at: "" }), from, to, labels, text, reasons };
+          return listAnswer(await lists.search(scope, query));
         }),
       ),
       compare: handlers.unary(
@@ -143,7 +155,7 @@ function fieldsOf(filter: FilterMessage | undefined): Record<string, readonly st
 /** The parameters that every list has. */
 function requestsOf(
   list: ListName,
-  { filter, limit, page, at }: ListSourcesRequest | ListSessionsRequest | ListOperationsRequest,
+  { filter, limit, page, at }: Pick<ListSourcesRequest, "filter" | "limit" | "page" | "at">,
 ): ListParameters {
   const { kinds = [], ...fields } = fieldsOf(filter);
   const known: readonly string[] = listFields[list];
@@ -154,7 +166,7 @@ function requestsOf(
   if (limit > largestPage) throw invalidArgument(`limit ${limit} is more than ${largestPage}`, "limit");
   return {
     filter: parseFilter(fields),
-    kinds: kinds.map((kind) => operationKind(kind, "filter.kinds")),
+    kinds: kinds.map((kind) => (list === "search" ? historyKind : operationKind)(kind, "filter.kinds")),
     limit,
     page,
     ...(at !== "" && { at }),

@@ -1,4 +1,5 @@
 import { buildMonths, buildTables, buildTriggers } from "./0001-tables/builds.ts";
+import { historyTables, textIndex } from "./0001-tables/history.ts";
 import { logTables, positionTables } from "./0001-tables/log.ts";
 import { loopTables, loopTriggers } from "./0001-tables/loops.ts";
 import { operationTables } from "./0001-tables/operations.ts";
@@ -15,13 +16,21 @@ import { migrationOf } from "./steps.ts";
 export const tables = migrationOf([
   {
     isInternal: true,
-    statements: [...positionTables, ...positionFunctions, ...stateTables, ...buildMonths, ...vagrantJobTables],
+    statements: [
+      ...positionTables,
+      ...positionFunctions,
+      ...stateTables,
+      ...buildMonths,
+      ...vagrantJobTables,
+      ...historyTables,
+    ],
   },
   {
     isInternal: false,
     statements: [
       positionText,
       ...logTables,
+      textIndex,
       ...setAsideTables,
       ...operationTables,
       ...loopTables,

@@ -4,7 +4,10 @@ import { beyondAll, logStart } from "@tapedeck/shared/log/offset";
 import { sql } from "kysely";
 import type { Tx } from "../../db/database.ts";
 import { isFailedStep } from "../../db/migrations/0001-tables/conditions.ts";
-import type { OperationRow, SessionRow } from "../../db/schema.ts";
+import type { FailedOutputRow, OperationRow, SessionRow } from "../../db/schema.ts";
+import { table, upsert } from "../../db/table.ts";
+import { text } from "../../db/text.ts";
+import { unitOf, wholeSession } from "../history/unit.ts";
 import { firstFailed, type LoopKey, loopName } from "../loops/finished-loop.ts";
 import { finishLoops, loops } from "../loops/loops.ts";
 import { endsSession, stepOf } from "../operations/pairing.ts";
@@ -14,14 +17,16 @@ import { adviceIn, type CauseColumns, causeColumnsOf, explained, noCause } from 
 import { isPrintedBy, type Printer, textOf } from "./output.ts";
 import { type OutputRange, OutputReader } from "./read-output.ts";
 
+const failedOutputs = table("failed_outputs", ["id"]);
+
 /**
  * Why operations, loops and sessions failed: columns of their tables. A failure is explained when it ends, and again when
- * more of its output comes. Only failures are looked at: what succeeds costs no more than a question to an index.
+ * more of its output comes, and keeps the output that was read. Only failures are looked at: what succeeds costs no more than a question to an index.
  */
 export const causes: View = {
   name: "causes",
-  version: 1,
-  sessionTables: [],
+  version: 2,
+  sessionTables: ["failed_outputs"],
   after: [loops, sessions],
   async apply(tx, batch, log) {
     const output = new OutputReader(tx, log, batch);
@@ -29,6 +34,7 @@ export const causes: View = {
     const late = await sessionsWithFailures(tx, [...output.bySession.keys()]);
     const [own, later] = await Promise.all([failedIn(tx, batch, ended), failedBefore(tx, output, late)]);
     const failed = [...new Map([...own, ...later].map((row) => [row.id, row])).values()];
+    await removeOutputs(tx, batch);
     await explainOperations(tx, output, failed);
     await explainLoops(tx, output, [...ended, ...failed, ...(await unfinishedLoops(tx, endedIn(batch)))]);
     await explainSessions(tx, output, [
@@ -115,10 +121,50 @@ async function explainOperations(tx: Tx, output: OutputReader, rows: readonly Op
   const found = await inTurn(rows, async (row) => {
     const exit = row.exit_code === null || row.exit_code === 0 ? "" : `exit status ${row.exit_code}`;
     const range = ranges.get(row.id);
-    const cause = range === undefined ? noCause : await explainOutput(output, range, row, row.error || exit);
-    return { ...cause, id: row.id };
+    const read = range === undefined ? nothingRead : await explainOutput(output, range, row, row.error || exit);
+    return { row, ...read };
   });
-  await writeCauses(tx, "operations", found);
+  await writeCauses(
+    tx,
+    "operations",
+    found.map(({ row, columns }) => ({ ...columns, id: row.id })),
+  );
+  await writeOutputs(
+    tx,
+    found.map(({ row, text: printed }) => {
+      const { id, source, session, kind, subject, start_position } = row;
+      return { id, source, session, unit: unitOf(row), kind, subject, step_position: start_position, text: printed };
+    }),
+  );
+}
+
+/** What was printed stays to be searched, as far as it was read. */
+async function writeOutputs(tx: Tx, rows: readonly FailedOutputRow[]): Promise<void> {
+  const printed = rows.filter(({ text: output }) => output.trim() !== "");
+  await upsert(
+    tx,
+    failedOutputs,
+    printed.map((row) => ({ ...row, text: text(row.text) })),
+  );
+}
+
+/** The last end of a step counts, and a session may go on. */
+async function removeOutputs(tx: Tx, batch: readonly RecordedEvent[]): Promise<void> {
+  const sessions = [...new Set(batch.filter(isEnd).map(({ event }) => event.session))];
+  if (sessions.length === 0) return;
+  await sql`
+    delete from failed_outputs f where f.session = any(${sessions}::text[])
+      and not exists (select from operations o where o.id = f.id and o.outcome = 'failed')
+      and not exists (
+        select from sessions s where s.session = f.id and s.exit_code <> 0 and s.end_position is not null)`.execute(tx);
+}
+
+function isEnd(recorded: RecordedEvent): boolean {
+  return (
+    stepOf(recorded)?.does === "end" ||
+    recorded.event.kind === "upstream.restored" ||
+    recorded.event.kind === "session.started"
+  );
 }
 
 async function explainOutput(
@@ -126,14 +172,18 @@ async function explainOutput(
   range: OutputRange,
   printer: Printer,
   summary: string,
-): Promise<CauseColumns> {
+): Promise<ReadOutput> {
   const events = await output.read(range);
-  const text = textOf(events.filter((one) => isPrintedBy(one, printer)));
-  const columns = explained({ output: text, summary, step: printer.kind });
-  if (columns.advice !== "" || columns.reason === "") return columns;
+  const printed = textOf(events.filter((one) => isPrintedBy(one, printer)));
+  const columns = explained({ output: printed, summary, step: printer.kind });
+  if (columns.advice !== "" || columns.reason === "") return { columns, text: printed };
   const suggestions = events.find(({ offset }) => offset === range.end)?.event.error?.suggestions ?? [];
-  return { ...columns, advice: adviceIn(suggestions) };
+  return { columns: { ...columns, advice: adviceIn(suggestions) }, text: printed };
 }
+
+type ReadOutput = { readonly columns: CauseColumns; readonly text: string };
+
+const nothingRead: ReadOutput = { columns: noCause, text: "" };
 
 /**
  * Where the text of these operations may stand in the log. Text names its loop; outside of loops it is between the same
@@ -180,7 +230,8 @@ async function explainLoops(tx: Tx, output: OutputReader, keys: readonly LoopKey
     if (cause !== undefined) return { ...causeColumnsOf(cause), id: loop.id };
     if (loop.outcome !== "failed") return { ...noCause, id: loop.id };
     const range = (await rangesOf(tx, [loop])).get(loop.id);
-    return { ...(range === undefined ? noCause : await explainOutput(output, range, loop, loop.error)), id: loop.id };
+    const { columns } = range === undefined ? nothingRead : await explainOutput(output, range, loop, loop.error);
+    return { ...columns, id: loop.id };
   });
   await writeCauses(
     tx,
@@ -208,14 +259,23 @@ async function explainSessions(tx: Tx, output: OutputReader, names: readonly str
     from sessions s where s.session = any(${unique}::text[]) and s.exit_code <> 0 and s.end_position is not null`.execute(
     tx,
   );
-  const found = await inTurn(rows, async (row) => ({
-    ...(await causeOfSession(tx, output, row)),
-    session: row.session,
-  }));
-  await writeCauses(tx, "sessions", found);
+  const found = await inTurn(rows, async (row) => ({ row, ...(await causeOfSession(tx, output, row)) }));
+  await writeCauses(
+    tx,
+    "sessions",
+    found.map(({ row, columns }) => ({ ...columns, session: row.session })),
+  );
+  await writeOutputs(
+    tx,
+    found.map(({ row: { session, source, start_position }, text: printed }) => {
+      const step = { kind: "session", subject: "", step_position: start_position };
+      return { id: session, source, session, unit: wholeSession, ...step, text: printed };
+    }),
+  );
 }
 
-async function causeOfSession(tx: Tx, output: OutputReader, row: SessionState): Promise<CauseColumns> {
+/** Without text where the cause is that of an operation. */
+async function causeOfSession(tx: Tx, output: OutputReader, row: SessionState): Promise<ReadOutput> {
   const { session, source, end_position, start_position, end_reason } = row;
   const { rows } = await sql<OperationRow>`
     (select * from operations where session = ${session} and kind in ('loop', 'command') and outcome = 'failed' and not injected
@@ -225,8 +285,8 @@ async function causeOfSession(tx: Tx, output: OutputReader, row: SessionState): 
         and outcome = 'failed' and not injected
       order by (reason = 'cancelled'), ended_at, ended_ns, end_position limit 1)`.execute(tx);
   const [operation] = rows;
-  if (operation !== undefined) return causeColumnsOf(operation);
-  if (row.has_units || end_position === null) return noCause;
+  if (operation !== undefined) return { columns: causeColumnsOf(operation), text: "" };
+  if (row.has_units || end_position === null) return nothingRead;
   const whole: Printer = { kind: "session", subject: "", instance: "", runner: 0, loop: 0 };
   const range = { session, source, after: logStart, start: start_position, end: end_position, until: beyondAll };
   return explainOutput(output, range, whole, end_reason);

@@ -26,8 +26,12 @@ async function newest(tx: Tx, batch: readonly RecordedEvent[]): Promise<readonly
     const step = stepOf(recorded);
     if (step !== undefined) pairings.set(pairingKey(step.pairing), step.pairing);
   }
-  if (pairings.size === 0) return [];
-  const keys = [...pairings.values()];
+  return newestOf(tx, [...pairings.values()]);
+}
+
+/** The newest operation of each pairing, as far as there is one. */
+export async function newestOf(tx: Tx, keys: readonly Pairing[]): Promise<readonly OperationRow[]> {
+  if (keys.length === 0) return [];
   const { rows } = await sql<OperationRow>`
     select o.* from unnest(
       ${keys.map(({ session }) => session)}::text[], ${keys.map(({ runner }) => runner)}::int[],

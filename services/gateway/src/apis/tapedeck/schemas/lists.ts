@@ -86,6 +86,48 @@ export const session = z
   })
   .describe("One lifetime of the upstream behind a source.");
 
+const labels = z.record(z.string(), z.string());
+
+export const hit = z
+  .object({
+    place: z
+      .enum(["cause", "output", "artifact", "label", "name"])
+      .describe("`name`: a subject, an error or a command line. The list is open."),
+    text: text("The line that has the text.", "src/room.ts(41,7): error TS2322"),
+    step: text("For output: the kind of what printed it; otherwise, and in rows of all output, empty.", "build"),
+    subject: text("For output: its subject; may be empty.", "web"),
+    position: position.nullable().describe("For output: where that began, or the event of the output; otherwise null."),
+  })
+  .describe("The first line that has what was searched for.");
+
+export const historyItem = z
+  .object({
+    kind: z.enum(["loop", "command", "job", "pod", "session"]),
+    source: sourceName,
+    session: sessionId,
+    runner: count("Of a loop: its runner; otherwise 0."),
+    loop: count("Of a loop: its number in the runner; otherwise 0."),
+    subject: text(
+      "The command, job or pod; of a session the command line in which it was recorded; may be empty.",
+      "up",
+    ),
+    instance: text("Id of the job, or of the command's; otherwise empty."),
+    startedAt: time("When it began; null when that was not observed.").nullable(),
+    endedAt: time("When it ended; null while it runs, and when its end was not observed.").nullable(),
+    durationMs: count64("Milliseconds")
+      .nullable()
+      .describe("Milliseconds (64 bits, so as text); null while it runs, and if its times are not known."),
+    outcome: named(outcomeNames).nullable().describe("Null while it runs. A session's is that of its exit code."),
+    exitCode: z.int().nullable(),
+    cause: cause.nullable().describe("Why it, or a step of the loop, failed; null: it did not, or nobody knows."),
+    artifacts: z.array(z.string()).describe("What was built in it: of a session, outside of loops. 100 at most."),
+    labels: labels.describe("When it began: branch, commit, host and what the user adds."),
+    startPosition: position.describe("Position of the event that began it."),
+    endPosition: position.nullable().describe("Position of the event that ended it; null while it runs."),
+    hit: hit.optional().describe("Absent where nothing was searched for."),
+  })
+  .describe("A loop, command, job, pod or session.");
+
 export const operation = z
   .object({
     id: z.string(),

@@ -2,7 +2,7 @@ import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import type { FastifyInstance, FastifyReply } from "fastify";
 import type { z } from "zod";
 import { comparisonJson } from "../../../apis/tapedeck/compare/comparison-json.ts";
-import { type ListsJson, listsJson } from "../../../apis/tapedeck/lists.ts";
+import { listsJson } from "../../../apis/tapedeck/lists.ts";
 import { type RawParameters, readParameters } from "../../../apis/tapedeck/parameters.ts";
 import { statsNames } from "../../../apis/tapedeck/schemas/stats.ts";
 import type { TapedeckApi } from "../../../apis/tapedeck/tapedeck-api.ts";
@@ -53,7 +53,10 @@ export function apiRoutes(app: FastifyInstance, api: TapedeckApi, caller: HttpCa
 function listRoutes(app: FastifyInstance, deps: ApiRouteDeps): void {
   const { watch } = deps;
   const lists = listsJson(deps.api.lists);
-  for (const name of Object.keys(lists) as (keyof ListsJson)[])
+  getRoute(app, deps, routes.search, async ({ reply, context, parameters }) =>
+    sendPage(watch, reply, await lists.search(context, parameters)),
+  );
+  for (const name of ["sources", "sessions", "operations"] as const)
     getRoute(app, deps, routes[name], async ({ reply, context, parameters }) =>
       sendPage(watch, reply, await lists[name](context, parameters)),
     );

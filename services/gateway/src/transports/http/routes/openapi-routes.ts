@@ -111,6 +111,15 @@ export const routes = {
     parameters: parameters.operations,
     ...list("Operations, newest first.", "Operations"),
   },
+  search: {
+    path: "/api/v1/search",
+    summary: "Loops, commands and sessions of all times, and where a text stands in them",
+    description:
+      "The newest first, by when they began: an imported one stands where it was. Each item has the first line with `q`. " +
+      "Up to 2,000 matches are counted.",
+    parameters: parameters.search,
+    ...list("Items, newest first.", "History"),
+  },
   ...Object.fromEntries(statsNames.map((name) => [name, statsRoute(name)])),
   compare: {
     path: "/api/v1/compare",
