@@ -3,6 +3,7 @@ import type { CompareOptions, Comparison } from "./comparison.ts";
 import type { WebSocketClass } from "./connection.ts";
 import type { TapedeckEvent } from "./event.ts";
 import { type Filter, positionOrTimeText } from "./filter.ts";
+import { type HistoryPage, type SearchOptions, searchIn } from "./history.ts";
 import { httpAt } from "./http.ts";
 import { iterable } from "./iterable.ts";
 import type { KindsLike } from "./kinds.ts";
@@ -71,6 +72,11 @@ export type Client = Disposable & {
   sources(options?: SourcesOptions): AsyncIterable<Source>;
   sessions(options?: SessionsOptions): AsyncIterable<Session>;
   operations(options?: OperationsOptions): AsyncIterable<Operation>;
+  /**
+   * A page of all loops, commands, jobs, pods and sessions, or of those in which a text stands, with the line. Throws as
+   * `state` does.
+   */
+  search(options?: SearchOptions): Promise<HistoryPage>;
   /**
    * The newest events that match, in their order; at most 1,000. They are found by an index, however long the log is.
    * Throws as `state` does.
@@ -161,6 +167,7 @@ export function patientClient(
     sources: (options: SourcesOptions = {}) => listing<Source>("sources", options),
     sessions: (options: SessionsOptions = {}) => listing<Session>("sessions", options),
     operations: (options: OperationsOptions = {}) => listing<Operation>("operations", options),
+    search: (options: SearchOptions = {}) => searchIn(http, options),
     newest: ({ signal, ...query }: NewestOptions & { readonly signal?: AbortSignal }) =>
       newestEvents(http, query, signal),
     stats: statsOf(http),

@@ -5,6 +5,7 @@ export type * from "./details.ts";
 export { type ErrorCode, TapedeckError } from "./error.ts";
 export type { DetailOf, EventFields, Outcome, TapedeckEvent } from "./event.ts";
 export type { Filter, PositionOrTime, SourceFilter } from "./filter.ts";
+export type { HistoryItem, HistoryKind, HistoryPage, Hit, SearchOptions } from "./history.ts";
 export { type Kind, type KindPattern, type KindsLike, kinds } from "./kinds.ts";
 export type { Message, StateMessage, UpstreamState } from "./message.ts";
 export type * from "./resources.ts";

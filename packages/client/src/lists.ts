@@ -40,8 +40,15 @@ export async function newestEvents(
   return ((await get("/api/v1/events", parameters, signal)) as Page<TapedeckEvent>).items;
 }
 
+/** Those of all lists. */
+type ListParameters = Omit<ListOptions, "kinds"> & {
+  readonly kinds?: readonly string[];
+  readonly reasons?: readonly string[];
+  readonly artifacts?: readonly string[];
+};
+
 /** Fields of a filter are plural, parameters of a URL singular. */
-function parametersOf({
+export function parametersOf({
   signal: _,
   at,
   from,
@@ -52,7 +59,7 @@ function parametersOf({
   runner,
   loop,
   ...filter
-}: ListOptions): Parameters {
+}: ListParameters): Parameters {
   return {
     ...Object.fromEntries(Object.entries(filter).map(([field, values]) => [field.slice(0, -1), values])),
     label: labels && Object.entries(labels).map(([label, value]) => `${label}=${value}`),

@@ -10,6 +10,8 @@ import { ThemeButton } from "./parts/theme-button.tsx";
 import { navigate, route } from "./router.ts";
 import { CompareView } from "./views/compare.tsx";
 import { HealthView } from "./views/health.tsx";
+import { HistoryView } from "./views/history/history.tsx";
+import { SourceDaysView } from "./views/history/source-days.tsx";
 import { LoopView } from "./views/loop.tsx";
 import { NowView } from "./views/now.tsx";
 import { SessionView } from "./views/session.tsx";
@@ -42,6 +44,10 @@ function View() {
       return <CompareView left={current.left} right={current.right} />;
     case "trends":
       return <TrendsView query={current.query} />;
+    case "history":
+      return <HistoryView query={current.query} />;
+    case "source":
+      return <SourceDaysView key={current.source} source={current.source} />;
     case "health":
       return <HealthView />;
     default:
@@ -80,6 +86,9 @@ function Header() {
         <a href="/" aria-current={current("now")}>
           Now
         </a>
+        <a href="/loops" aria-current={current("history")}>
+          Loops
+        </a>
         <a href="/compare" aria-current={current("compare")}>
           Compare
         </a>
@@ -90,8 +99,8 @@ function Header() {
           Health
         </a>
       </nav>
-      {/* A session has a search of its own. */}
-      {view !== "session" && !mustSignIn.value && <Search isHere={view === "now"} />}
+      {/* These have a search of their own. */}
+      {view !== "session" && view !== "history" && !mustSignIn.value && <Search isHere={view === "now"} />}
       <Counts />
       <ThemeButton />
       <Visitor />

@@ -18,6 +18,7 @@ const commands: Readonly<Record<string, () => Promise<Command>>> = {
   state: async () => (await import("./state/command.ts")).stateCommand(),
   sessions: async () => (await import("./sessions/command.ts")).sessionsCommand(),
   loops: async () => (await import("./loops/command.ts")).loopsCommand(),
+  search: async () => (await import("./search/command.ts")).searchCommand(),
   why: async () => (await import("./why/command.ts")).whyCommand(),
   explain: async () => (await import("./explain/command.ts")).explainCommand(),
   compare: async () => (await import("./compare/command.ts")).compareCommand(),

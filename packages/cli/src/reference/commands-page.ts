@@ -7,7 +7,7 @@ const groups: Readonly<Record<string, readonly string[]>> = {
   record: ["up", "run", "record", "import"],
   inspect: [
     ...["open", "status", "watch", "tail", "logs", "wait", "state", "sessions"],
-    ...["loops", "why", "explain", "compare", "stats"],
+    ...["loops", "search", "why", "explain", "compare", "stats"],
   ],
   export: ["export", "replay"],
   maintain: ["erase", "rebuild", "backup", "restore", "shard", "new-epoch", "doctor"],

@@ -2,6 +2,10 @@
 export type Route =
   /** `filter`: which rows are shown. */
   | { readonly view: "now"; readonly source?: string; readonly filter?: string }
+  /** `query`: the filters and the text. */
+  | { readonly view: "history"; readonly query: string }
+  /** The sessions of a source, "developer/project", by day. */
+  | { readonly view: "source"; readonly source: string; readonly query: string }
   | ({ readonly view: "session"; readonly session: string } & SessionChoices)
   | { readonly view: "loop"; readonly loop: LoopName; readonly output: OutputChoices }
   | { readonly view: "compare"; readonly left?: string; readonly right?: string }
@@ -26,6 +30,8 @@ export type OutputChoices = {
   readonly step?: string;
   /** Only lines with this text. */
   readonly find?: string;
+  /** Scrolls to the first line that has this text, and marks it. */
+  readonly line?: string;
   readonly wrap?: string;
 };
 
@@ -35,6 +41,13 @@ export function routeOf({ pathname, search }: { readonly pathname: string; reado
   const query = new URLSearchParams(search);
   const [first = "", second = "", ...rest] = pathname.split("/").filter((part) => part !== "");
   const missing = { view: "missing", path: pathname } as const;
+  if (first === "sources" && second !== "" && rest.length === 1) {
+    return {
+      view: "source",
+      source: `${decodeURIComponent(second)}/${decodeURIComponent(rest[0] ?? "")}`,
+      query: search,
+    };
+  }
   if (rest.length > 0) return missing;
   const queryParameter = <Name extends string>(name: Name) => optional(name, query.get(name));
   if (first === "") return { view: "now", ...queryParameter("source"), ...queryParameter("filter") };
@@ -42,8 +55,14 @@ export function routeOf({ pathname, search }: { readonly pathname: string; reado
     return { view: "compare", ...queryParameter("left"), ...queryParameter("right") };
   }
   if (first === "trends" && second === "") return { view: "trends", query: search };
+  if (first === "loops" && second === "") return { view: "history", query: search };
   if (first === "health" && second === "") return { view: "health" };
-  const output = { ...queryParameter("step"), ...queryParameter("find"), ...queryParameter("wrap") };
+  const output = {
+    ...queryParameter("step"),
+    ...queryParameter("find"),
+    ...queryParameter("line"),
+    ...queryParameter("wrap"),
+  };
   if (first === "sessions" && second !== "") {
     const chosen = { ...queryParameter("at"), ...queryParameter("filter"), ...queryParameter("speed"), output };
     return { view: "session", session: decodeURIComponent(second), ...chosen };
@@ -102,6 +121,13 @@ export function exactSide(side: Side): string {
 
 export function sessionPath(session: string, at?: string): string {
   return `/sessions/${session}${at === undefined ? "" : `?at=${encodeURIComponent(at)}`}`;
+}
+
+/** The sessions of a source by day; of several upstreams together. */
+export function sourceDaysPath(source: string): string {
+  const parts = source.split("/");
+  const [developer = "", project = ""] = parts.length === 4 ? parts.slice(1) : parts;
+  return `/sources/${encodeURIComponent(developer)}/${encodeURIComponent(project)}`;
 }
 
 export function sourcePath(source: string): string {

@@ -39,12 +39,14 @@ export function LogText({ log, step, steps, cause, choices, children }: LogTextP
   // Other steps may print what looks like an error, so it is sought in what the failed one printed.
   const own = step === failed ? lines : linesOf(logOf(log, failed));
   const line = failed === undefined ? -1 : lineOfCause(own, failed.cause?.text || cause);
-  const at = line < 0 ? -1 : lines.indexOf(own[line] ?? "");
+  const wanted = choices.line ?? "";
+  const found = wanted === "" ? -1 : lines.findIndex((one) => one.includes(wanted));
+  const at = found >= 0 ? found : line < 0 ? -1 : lines.indexOf(own[line] ?? "");
   useLayoutEffect(() => {
     const line = marked.current;
     // The log scrolls, the page does not.
     if (line?.parentElement) line.parentElement.scrollTop = line.offsetTop - 48;
-  }, [step, text]);
+  }, [step, text, wanted]);
   if (log.length === 0) return <p class="quiet-text">No output was recorded in this loop. {children}</p>;
   const visible = lines
     .map((line, index) => ({ line, index }))
@@ -83,7 +85,11 @@ export function LogText({ log, step, steps, cause, choices, children }: LogTextP
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached with the keyboard */}
       <pre class={wraps ? "wraps" : ""} tabIndex={0}>
         {visible.map(({ line, index }) => (
-          <span key={index} ref={index === at ? marked : null} class={index === at ? "error" : ""}>
+          <span
+            key={index}
+            ref={index === at ? marked : null}
+            class={index !== at ? "" : at === found ? "error found" : "error"}
+          >
             {line}
             {"\n"}
           </span>

@@ -15,6 +15,7 @@ import {
   loopSide,
   type OutputChoices,
   sessionPath,
+  sourceDaysPath,
   sourcePath,
 } from "../model/route.ts";
 import { DifferenceList, sidePath } from "../parts/difference-list.tsx";
@@ -92,7 +93,7 @@ function LoopRecordView({ record, output }: Pick<LoopViewProps, "output"> & { re
             <DateTime at={loop.startedAt} />
           </span>
         </p>
-        <Actions loop={loop} before={before} after={after} />
+        <Actions loop={loop} source={source} before={before} after={after} />
       </header>
       <LabelList labels={labels} />
       {isFailed && <Failure loop={loop} failure={failure} cause={cause} />}
@@ -121,11 +122,12 @@ function LoopRecordView({ record, output }: Pick<LoopViewProps, "output"> & { re
   );
 }
 
-type ActionsProps = Pick<LoopRecord, "loop" | "before" | "after">;
+type ActionsProps = Pick<LoopRecord, "loop" | "source" | "before" | "after">;
 
-function Actions({ loop, before, after }: ActionsProps) {
+function Actions({ loop, source, before, after }: ActionsProps) {
   return (
     <span class="actions">
+      {!isFile() && <a href={sourceDaysPath(source)}>All sessions</a>}
       {before && (
         <a href={to(loopPath(before))} title="previous loop ([)">
           ← loop {before.loop}

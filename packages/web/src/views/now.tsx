@@ -4,6 +4,7 @@ import { type Group, groups, type Lane, type Now, type Placement, placed, settle
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { now, nowError, search } from "../data/shown.ts";
 import { tick } from "../data/tapedeck.ts";
+import { historyPath } from "../model/history.ts";
 import { isForView } from "../parts/keys.tsx";
 import { glideFrom, topsOf } from "../parts/moves.ts";
 import { CopyButton, ErrorNotice, Loading } from "../parts/small.tsx";
@@ -179,6 +180,7 @@ function NoMatch({ searched }: { readonly searched: string }) {
     <div class="empty">
       <p>No source, artifact or error matches “{searched}”.</p>
       <p>
+        <a href={historyPath({ text: searched })}>Search in all loops</a>{" "}
         <button type="button" class="quiet" onClick={showAll}>
           Show all sources
         </button>

@@ -4,7 +4,7 @@ import { timeOf } from "@tapedeck/client/lanes/step";
 import { useState } from "preact/hooks";
 import { inFrames, useReading } from "../data/reading.ts";
 import { tapedeck } from "../data/tapedeck.ts";
-import { sessionPath } from "../model/route.ts";
+import { sessionPath, sourceDaysPath } from "../model/route.ts";
 import { stateSections } from "../model/state-sections.ts";
 import { Ago } from "../parts/small.tsx";
 import { StateSections } from "../parts/state-panel.tsx";
@@ -58,11 +58,14 @@ export function SourcePanel({ row }: { readonly row: Lane }) {
           ×
         </a>
       </header>
-      {row.session !== undefined && (
-        <p>
-          <a href={sessionPath(row.session)}>Open the session</a>
-        </p>
-      )}
+      <p>
+        {row.session !== undefined && (
+          <>
+            <a href={sessionPath(row.session)}>Open the session</a> ·{" "}
+          </>
+        )}
+        <a href={sourceDaysPath(row.source)}>all its sessions</a>
+      </p>
       <LabelList labels={row.labels} />
       {error !== undefined && <p class="notice">{error}</p>}
       {state === undefined && error === undefined && <p class="quiet-text">Reading the state …</p>}

@@ -802,6 +802,7 @@ export interface History {
   outcome: string;
   project: string;
   reason: string;
+  recorded_at: string;
   runner: number;
   session: string;
   source: string;
@@ -2933,6 +2934,7 @@ export const columnTypes = {
     "runner": "int4",
     "loop": "int4",
     "at": "timestamptz",
+    "recorded_at": "timestamptz",
     "outcome": "text",
     "cause": "text",
     "reason": "text",

@@ -187,9 +187,9 @@ describe("Search", () => {
   it("pages in order through more matches than it counts", async () => {
     await using database = openDatabase({ url: on.databaseUrl, connections: 1 });
     await sql`
-      insert into history (source, workspace, developer, project, upstream, session, unit, kind, id, runner, loop, at, outcome,
+      insert into history (source, workspace, developer, project, upstream, session, unit, kind, id, runner, loop, at, recorded_at, outcome,
         cause, reason, text, artifacts, labels, tags, start_position)
-      select source, 'many', developer, project, upstream, session, n::text, kind, id, runner, loop, at + n * interval '1 ms', outcome,
+      select source, 'many', developer, project, upstream, session, n::text, kind, id, runner, loop, at + n * interval '1 ms', recorded_at, outcome,
         cause, reason, 'the same text', artifacts, labels, '["many/outcome:failed"]', start_position
       from history cross join generate_series(1, 2100) n where session = 'A1' and unit = '1.1'`.execute(database.db);
     const ofMany = { workspace: "many", outcomes: ["failed"], limit: 50 };

@@ -37,21 +37,21 @@ export const history: View = {
     if (keys.length === 0) return;
     const [before, details] = await Promise.all([find(tx, historyTable, keys), detailsOf(tx, keys)]);
     const known = new Map(before.map((row) => [nameOf(row), row]));
-    const recordedAt = new Map(batch.map((recorded) => [recorded.offset, textOfDate(recorded.recordedAt)]));
-    // A row keeps when it began: only the batch with its beginning knows when that was recorded.
-    const latest = (key: Key, { start_position }: Pick<OperationRow, "start_position">) => {
+    const recordedAt = new Map(batch.map(({ offset, recordedAt: at }) => [offset, textOfDate(at)]));
+    // Only the batch with its beginning knows when that was recorded.
+    const recorded = (key: Key, { start_position }: Pick<OperationRow, "start_position">) => {
       const earlier = known.get(nameOf(key));
-      return earlier?.start_position === start_position ? earlier.at : recordedAt.get(start_position);
+      return earlier?.start_position === start_position ? earlier.recorded_at : recordedAt.get(start_position);
     };
     const of = (key: Key) => details.get(nameOf(key)) ?? noDetails;
     const rows = [
       ...operations.map((row, index) => {
         const key = keys[index] ?? { session: row.session, unit: unitOf(row) };
-        return rowOfOperation(row, of(key), latest(key, row));
+        return rowOfOperation(row, of(key), recorded(key, row));
       }),
       ...sessions.map((row) => {
         const key = { session: row.session, unit: wholeSession };
-        return rowOfSession(row, of(key), latest(key, row));
+        return rowOfSession(row, of(key), recorded(key, row));
       }),
     ];
     await upsert(

@@ -49,7 +49,8 @@ function rowOf(row: Common, { own, names, details, recordedAt }: Parts): History
   const { artifacts, labels } = details;
   const started = row.started_at ?? row.ended_at;
   const isPossible = started !== null && possibleTimestampOf(started, row.started_ns) !== undefined;
-  const began = isPossible ? started : (recordedAt ?? "1970-01-01T00:00:00.000000Z");
+  const recorded = recordedAt ?? started ?? neverSet;
+  const began = isPossible ? started : recorded;
   const pairs = Object.entries(labels).map(([name, value]) => `${name}=${value}`);
   const place = row.cause_file === "" ? "" : [row.cause_file, row.cause_line].filter((part) => part !== null).join(":");
   const lines = [cause, reason, place, ...names, ...artifacts, ...pairs].filter((line) => line !== "");
@@ -70,7 +71,8 @@ function rowOf(row: Common, { own, names, details, recordedAt }: Parts): History
     upstream,
     session,
     ...own,
-    at: recordedAt !== undefined && recordedAt < began ? recordedAt : began,
+    at: recorded < began ? recorded : began,
+    recorded_at: recorded,
     cause,
     reason,
     text: text(lines.map((line) => line.slice(0, longestLine)).join("\n")),
@@ -81,6 +83,7 @@ function rowOf(row: Common, { own, names, details, recordedAt }: Parts): History
   };
 }
 
+const neverSet = "1970-01-01T00:00:00.000000Z";
 const longestLine = 4_000;
 
 export type TagField = "kind" | "outcome" | "developer" | "project" | "reason" | "artifact" | "label";

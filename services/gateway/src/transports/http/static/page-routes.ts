@@ -6,7 +6,7 @@ import { notFound, sendSkaffold } from "../skaffold-errors.ts";
 import { documentPolicy, readStaticFiles, type StaticFile, type StaticFiles, sendFile } from "./static-files.ts";
 
 /** The views of the page. Each URL answers with the same document, which shows the view that the URL names. */
-const viewPaths = ["/", "/sessions/*", "/loops/*", "/compare", "/trends", "/health"] as const;
+const viewPaths = ["/", "/sessions/*", "/loops", "/loops/*", "/sources/*", "/compare", "/trends", "/health"] as const;
 
 const notBuilt =
   "Tapedeck's page was not built: run `npm start`, or `npm run build -w packages/web` in the checkout, and start the gateway again. The API is described at /api/docs.\n";

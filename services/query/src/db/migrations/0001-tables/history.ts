@@ -25,6 +25,8 @@ export const historyTables: readonly string[] = [
     loop int not null,
     -- When it began, by a clock that was not ahead of the log's.
     at timestamptz not null,
+    -- When the event that began it was recorded.
+    recorded_at timestamptz not null,
     -- Empty: it runs.
     outcome text not null,
     cause text not null,
