@@ -9,6 +9,7 @@ import { peers } from "./peers/peers.ts";
 import { projection } from "./projection.ts";
 import { realSkaffold } from "./real-skaffold.ts";
 import { replay } from "./replay.ts";
+import { search } from "./search.ts";
 import { shards } from "./shards.ts";
 import { state } from "./state.ts";
 import { stats } from "./stats.ts";
@@ -23,6 +24,7 @@ export const parts = {
   projection,
   history,
   stats,
+  search,
   live,
   idle,
   harm,
@@ -54,6 +56,7 @@ const sizeMatters: Readonly<Record<PartName, SizeMatters>> = {
   state: "yes",
   history: "yes",
   stats: "yes",
+  search: "yes",
   views: "yes",
   replay: "duration",
   projection: "duration",

@@ -99,7 +99,7 @@ const longestLine = 200;
 export function itemName({ kind, loop, subject, instance }: HistoryItem): string {
   if (kind === "loop") return `loop ${loop}`;
   if (kind === "session") return subject === "" ? "session" : subject;
-  if (kind === "job") return `job ${instance}`;
+  if (kind === "job") return `job …${instance.slice(-6)}`;
   return kind === "pod" ? `pod ${subject.slice(0, 8)}` : subject;
 }
 

@@ -17,15 +17,15 @@ export interface BuildDays {
    */
   artifact: string;
   /**
-   * Number of builds that ran: not cached, not injected, and succeeded or failed.
+   * As in build_times_daily.
    */
   builds: number;
   /**
-   * Number of artifacts from the cache; not in builds. No count has injected builds.
+   * As in build_times_daily.
    */
   cached: number;
   /**
-   * Number of canceled builds; not in builds.
+   * As in build_times_daily.
    */
   canceled: number;
   /**
@@ -33,11 +33,11 @@ export interface BuildDays {
    */
   day: Timestamp;
   /**
-   * Developer, as in the source's name.
+   * Developer: part of the source's name.
    */
   developer: string;
   /**
-   * Number of them that failed.
+   * As in build_times_daily.
    */
   failed: number;
   /**
@@ -53,15 +53,15 @@ export interface BuildDays {
    */
   p99_ms: number | null;
   /**
-   * Project, as in the source's name.
+   * Project: part of the source's name.
    */
   project: string;
   /**
-   * Number of builds without an observed end; not in builds.
+   * As in build_times_daily.
    */
   unknown: number;
   /**
-   * Workspace (team or company) of the source.
+   * Workspace (team or company): part of the source's name.
    */
   workspace: string;
 }
@@ -89,19 +89,19 @@ export interface BuildTimes {
    */
   cache_hit: boolean | null;
   /**
-   * Developer, as in the source's name.
+   * Developer: part of the source's name.
    */
   developer: string | null;
   /**
-   * Milliseconds from start to end, rounded down. Null: one is unknown, or both can't be right (before 2000, an end over a minute before the start, over 366 days except for pods and apps).
+   * Milliseconds from start to end, rounded down. Null: one is unknown, or both can't be right (before 2000, end over a minute before start, over 366 days except for pods and apps).
    */
   duration_ms: number | null;
   /**
-   * The upstream's error text, masked; empty: no error.
+   * The upstream's error text, masked; empty: none.
    */
   error: string | null;
   /**
-   * The upstream's error code, such as BUILD_USER_ERROR; empty: no error.
+   * The upstream's error code, such as BUILD_USER_ERROR; empty: none.
    */
   error_code: string | null;
   /**
@@ -109,7 +109,7 @@ export interface BuildTimes {
    */
   injected: boolean | null;
   /**
-   * Labels when the loop began; outside of loops the session's. A JSON object of texts.
+   * Labels (branch, commit, host, your own) of the loop when it began, else of the session: a JSON object of texts.
    */
   labels: unknown | null;
   /**
@@ -125,7 +125,7 @@ export interface BuildTimes {
    */
   platform: string | null;
   /**
-   * Project, as in the source's name.
+   * Project: part of the source's name.
    */
   project: string | null;
   /**
@@ -133,7 +133,7 @@ export interface BuildTimes {
    */
   runner: number | null;
   /**
-   * Id (ULID) of the session. Refers to sessions.session.
+   * Id (ULID) of the session: sessions.session.
    */
   session: string | null;
   /**
@@ -145,7 +145,7 @@ export interface BuildTimes {
    */
   source: string | null;
   /**
-   * Position in the log of the event that began it.
+   * Position of the event that began it.
    */
   start_position: number | null;
   /**
@@ -153,11 +153,11 @@ export interface BuildTimes {
    */
   start_position_text: string | null;
   /**
-   * When it began; when it ended where its start was not recorded.
+   * When it began; if that was not recorded, when it ended.
    */
   started_at: string | null;
   /**
-   * Workspace (team or company) of the source.
+   * Workspace (team or company): part of the source's name.
    */
   workspace: string | null;
 }
@@ -184,7 +184,7 @@ export interface BuildTimesDaily {
    */
   day: Timestamp | null;
   /**
-   * Developer, as in the source's name.
+   * Developer: part of the source's name.
    */
   developer: string | null;
   /**
@@ -208,7 +208,7 @@ export interface BuildTimesDaily {
    */
   p99_ms: number | null;
   /**
-   * Project, as in the source's name.
+   * Project: part of the source's name.
    */
   project: string | null;
   /**
@@ -216,7 +216,7 @@ export interface BuildTimesDaily {
    */
   unknown: number | null;
   /**
-   * Workspace (team or company) of the source.
+   * Workspace (team or company): part of the source's name.
    */
   workspace: string | null;
 }
@@ -227,7 +227,7 @@ export interface ChangedBuildDays {
    */
   day: Timestamp;
   /**
-   * Workspace (team or company) of the source.
+   * Workspace (team or company): part of the source's name.
    */
   workspace: string;
 }
@@ -251,19 +251,19 @@ export interface CommandTimes {
    */
   command: string | null;
   /**
-   * Developer, as in the source's name.
+   * Developer: part of the source's name.
    */
   developer: string | null;
   /**
-   * Milliseconds from start to end, rounded down. Null: one is unknown, or both can't be right (before 2000, an end over a minute before the start, over 366 days except for pods and apps).
+   * Milliseconds from start to end, rounded down. Null: one is unknown, or both can't be right (before 2000, end over a minute before start, over 366 days except for pods and apps).
    */
   duration_ms: number | null;
   /**
-   * The upstream's error text, masked; empty: no error.
+   * The upstream's error text, masked; empty: none.
    */
   error: string | null;
   /**
-   * The upstream's error code, such as BUILD_USER_ERROR; empty: no error.
+   * The upstream's error code, such as BUILD_USER_ERROR; empty: none.
    */
   error_code: string | null;
   /**
@@ -271,11 +271,11 @@ export interface CommandTimes {
    */
   exit_code: number | null;
   /**
-   * Id of the server's job that ran it. Refers to vagrant_jobs.job.
+   * Id of its job: vagrant_jobs.job.
    */
   job: string | null;
   /**
-   * Labels of the session (branch, commit, host, your own): a JSON object of texts.
+   * Labels (branch, commit, host, your own) of the loop when it began, else of the session: a JSON object of texts.
    */
   labels: unknown | null;
   /**
@@ -283,11 +283,11 @@ export interface CommandTimes {
    */
   outcome: string | null;
   /**
-   * Project, as in the source's name.
+   * Project: part of the source's name.
    */
   project: string | null;
   /**
-   * Target of the command: basis, project or target; empty or null: not known.
+   * What it is for: basis, project or target; empty or null: not known.
    */
   scope: string | null;
   /**
@@ -295,7 +295,7 @@ export interface CommandTimes {
    */
   scope_name: string | null;
   /**
-   * Id (ULID) of the session. Refers to sessions.session.
+   * Id (ULID) of the session: sessions.session.
    */
   session: string | null;
   /**
@@ -303,7 +303,7 @@ export interface CommandTimes {
    */
   source: string | null;
   /**
-   * Position in the log of the event that began it.
+   * Position of the event that began it.
    */
   start_position: number | null;
   /**
@@ -311,7 +311,7 @@ export interface CommandTimes {
    */
   start_position_text: string | null;
   /**
-   * When it began; when it ended where its start was not recorded.
+   * When it began; if that was not recorded, when it ended.
    */
   started_at: string | null;
   /**
@@ -319,7 +319,7 @@ export interface CommandTimes {
    */
   vagrant_version: string | null;
   /**
-   * Workspace (team or company) of the source.
+   * Workspace (team or company): part of the source's name.
    */
   workspace: string | null;
 }
@@ -359,23 +359,23 @@ export interface Events {
    */
   channel: string;
   /**
-   * Further content as JSON; its form depends on the kind.
+   * Further content, by kind.
    */
   detail: unknown | null;
   /**
-   * Developer, as in the source's name.
+   * Developer: part of the source's name.
    */
   developer: string;
   /**
-   * The upstream's error text, masked; empty: no error.
+   * The upstream's error text, masked; empty: none.
    */
   error: string;
   /**
-   * The upstream's error code, such as BUILD_USER_ERROR; empty: no error.
+   * The upstream's error code, such as BUILD_USER_ERROR; empty: none.
    */
   error_code: string;
   /**
-   * Number of the upstream's message behind it, in its session and channel.
+   * Number of the upstream's message, in its session and channel.
    */
   frame_ordinal: number;
   /**
@@ -431,7 +431,7 @@ export interface Events {
    */
   original_size: number | null;
   /**
-   * Type of the upstream's message; empty where another event has the message.
+   * Type of the upstream's message; empty if another event has it.
    */
   original_type: string | null;
   /**
@@ -443,11 +443,11 @@ export interface Events {
    */
   part: number;
   /**
-   * Position in the log. tapedeck.position_text writes it as the API takes it.
+   * Position in the log; the API takes tapedeck.position_text of it.
    */
   position: number;
   /**
-   * Project, as in the source's name.
+   * Project: part of the source's name.
    */
   project: string;
   /**
@@ -463,7 +463,7 @@ export interface Events {
    */
   runner: number | null;
   /**
-   * Id (ULID) of the session. Refers to sessions.session.
+   * Id (ULID) of the session: sessions.session.
    */
   session: string;
   /**
@@ -487,7 +487,7 @@ export interface Events {
    */
   upstream: string;
   /**
-   * Workspace (team or company) of the source.
+   * Workspace (team or company): part of the source's name.
    */
   workspace: string;
 }
@@ -495,6 +495,7 @@ export interface Events {
 export interface FailedOutputs {
   id: string;
   kind: string;
+  recorded_at: string;
   session: string;
   source: string;
   step_position: number;
@@ -505,11 +506,11 @@ export interface FailedOutputs {
 
 export interface Failures {
   /**
-   * What the tool recommends; empty: nothing.
+   * What the tool recommends; empty: none.
    */
   advice: string | null;
   /**
-   * The line that says why it failed, from its output or error; empty: none known.
+   * The line of its output or error that says why it failed; empty: none known.
    */
   cause: string | null;
   /**
@@ -517,7 +518,7 @@ export interface Failures {
    */
   cause_file: string | null;
   /**
-   * reason and cause without numbers, ids, paths and hashes: equal for causes of one kind.
+   * reason and cause without numbers, ids, paths and hashes, for counting.
    */
   cause_group: string | null;
   /**
@@ -525,7 +526,7 @@ export interface Failures {
    */
   cause_line: number | null;
   /**
-   * Developer, as in the source's name.
+   * Developer: part of the source's name.
    */
   developer: string | null;
   /**
@@ -541,15 +542,15 @@ export interface Failures {
    */
   failed_at: string | null;
   /**
-   * Labels when the loop began; outside of loops the session's. A JSON object of texts.
+   * Labels (branch, commit, host, your own) of the loop when it began, else of the session: a JSON object of texts.
    */
   labels: unknown | null;
   /**
-   * Id of the failed loop, else of the failed operation; null for a session. Refers to operations.id.
+   * Id of the failed loop, else of the failed operation: operations.id; null for a session.
    */
   operation_id: string | null;
   /**
-   * Kind of what failed first: build, deploy, check, command, job, app …; session: only the exit code shows it; empty: not known.
+   * Kind of what failed first: build, deploy, check, command, job, app …; session: only the exit code; empty: not known.
    */
   phase: string | null;
   /**
@@ -561,15 +562,15 @@ export interface Failures {
    */
   position_text: string | null;
   /**
-   * Project, as in the source's name.
+   * Project: part of the source's name.
    */
   project: string | null;
   /**
-   * Short class of the cause, such as compile error or timeout. cancelled: it was stopped, which is no cause.
+   * Class of the cause, such as compile error or timeout. cancelled: it was stopped, which is no cause.
    */
   reason: string | null;
   /**
-   * Id (ULID) of the session. Refers to sessions.session.
+   * Id (ULID) of the session: sessions.session.
    */
   session: string | null;
   /**
@@ -577,7 +578,7 @@ export interface Failures {
    */
   source: string | null;
   /**
-   * Its subject, such as the artifact or command; of a job its operation or command. May be empty.
+   * Its subject, such as an artifact; of a job its operation or command. May be empty.
    */
   subject: string | null;
   /**
@@ -585,14 +586,14 @@ export interface Failures {
    */
   upstream: string | null;
   /**
-   * Workspace (team or company) of the source.
+   * Workspace (team or company): part of the source's name.
    */
   workspace: string | null;
 }
 
 export interface FinishedLoops {
   /**
-   * What the tool recommends; empty: nothing.
+   * What the tool recommends; empty: none.
    */
   advice: Generated<string>;
   /**
@@ -608,7 +609,7 @@ export interface FinishedLoops {
    */
   cached: number;
   /**
-   * The line that says why it failed, from its output or error; empty: none known.
+   * The line of its output or error that says why it failed; empty: none known.
    */
   cause: Generated<string>;
   /**
@@ -616,7 +617,7 @@ export interface FinishedLoops {
    */
   cause_file: Generated<string>;
   /**
-   * reason and cause without numbers, ids, paths and hashes: equal for causes of one kind.
+   * reason and cause without numbers, ids, paths and hashes, for counting.
    */
   cause_group: Generated<string>;
   /**
@@ -632,11 +633,11 @@ export interface FinishedLoops {
    */
   deploy_ms: number | null;
   /**
-   * Developer, as in the source's name.
+   * Developer: part of the source's name.
    */
   developer: string;
   /**
-   * Milliseconds from started_at to ended_at, rounded down: the developer's wait. Null: end not known.
+   * Milliseconds from started_at to ended_at: the developer's wait. Null: end not known.
    */
   duration_ms: number | null;
   /**
@@ -656,15 +657,15 @@ export interface FinishedLoops {
    */
   error_code: string;
   /**
-   * Kind of what failed first: init, build, test, deploy, check …; empty: none known. Also of a failed sync after which the loop succeeded.
+   * Kind of what failed first: init, build, test, deploy, check …; empty: none known. Set for a failed sync even if the loop succeeded.
    */
   failed_phase: string;
   /**
-   * Subject of what failed first, such as the artifact; empty: the whole phase.
+   * Subject of what failed first, such as an artifact; empty: the whole phase.
    */
   failed_subject: string;
   /**
-   * Id of the loop. Refers to operations.id.
+   * Id of the loop: operations.id.
    */
   id: string;
   /**
@@ -676,7 +677,7 @@ export interface FinishedLoops {
    */
   loop: number;
   /**
-   * Milliseconds from its end to the start of its runner's next loop; null: none.
+   * Milliseconds from its end to the runner's next loop; null: none.
    */
   next_after_ms: number | null;
   /**
@@ -688,11 +689,11 @@ export interface FinishedLoops {
    */
   outcome: string;
   /**
-   * Project, as in the source's name.
+   * Project: part of the source's name.
    */
   project: string;
   /**
-   * Short class of the cause, such as compile error or timeout. cancelled: it was stopped, which is no cause.
+   * Class of the cause, such as compile error or timeout. cancelled: it was stopped, which is no cause.
    */
   reason: Generated<string>;
   /**
@@ -704,7 +705,7 @@ export interface FinishedLoops {
    */
   runner: number;
   /**
-   * Id (ULID) of the session. Refers to sessions.session.
+   * Id (ULID) of the session: sessions.session.
    */
   session: string;
   /**
@@ -712,7 +713,7 @@ export interface FinishedLoops {
    */
   source: string;
   /**
-   * Position in the log of the event that began it.
+   * Position of the event that began it.
    */
   start_position: number;
   /**
@@ -720,7 +721,7 @@ export interface FinishedLoops {
    */
   started_at: string;
   /**
-   * Wait for file sync, time between failed tries included. The seven *_ms add up to duration_ms.
+   * Wait for file sync, including the time between failed tries. The seven *_ms add up to duration_ms.
    */
   sync_ms: number | null;
   /**
@@ -732,11 +733,11 @@ export interface FinishedLoops {
    */
   upstream: string;
   /**
-   * What the loop waited for, in order: an array of {phase, subject, from_ms, to_ms}, milliseconds since started_at.
+   * What the loop waited for, in order: an array of {phase, subject, from_ms, to_ms}, since started_at.
    */
   waits: unknown;
   /**
-   * Workspace (team or company) of the source.
+   * Workspace (team or company): part of the source's name.
    */
   workspace: string;
 }
@@ -771,11 +772,11 @@ export interface FlakyArtifacts {
    */
   flakes: number | null;
   /**
-   * Project, as in the source's name.
+   * Project: part of the source's name.
    */
   project: string | null;
   /**
-   * Workspace (team or company) of the source.
+   * Workspace (team or company): part of the source's name.
    */
   workspace: string | null;
 }
@@ -816,7 +817,7 @@ export interface History {
 
 export interface LoopLabels {
   /**
-   * Changed labels (branch, commit, dirty) with their values from then on; null: removed. Others are the session's.
+   * Changed labels (branch, commit, dirty) and their new values; null: removed. Others are the session's.
    */
   labels: unknown;
   /**
@@ -828,7 +829,7 @@ export interface LoopLabels {
    */
   runner: number;
   /**
-   * Id (ULID) of the session. Refers to sessions.session.
+   * Id (ULID) of the session: sessions.session.
    */
   session: string;
   /**
@@ -839,11 +840,11 @@ export interface LoopLabels {
 
 export interface Loops {
   /**
-   * What the tool recommends; empty: nothing.
+   * What the tool recommends; empty: none.
    */
   advice: string | null;
   /**
-   * The line that says why it failed, from its output or error; empty: none known.
+   * The line of its output or error that says why it failed; empty: none known.
    */
   cause: string | null;
   /**
@@ -851,7 +852,7 @@ export interface Loops {
    */
   cause_file: string | null;
   /**
-   * reason and cause without numbers, ids, paths and hashes: equal for causes of one kind.
+   * reason and cause without numbers, ids, paths and hashes, for counting.
    */
   cause_group: string | null;
   /**
@@ -859,15 +860,15 @@ export interface Loops {
    */
   cause_line: number | null;
   /**
-   * Developer, as in the source's name.
+   * Developer: part of the source's name.
    */
   developer: string | null;
   /**
-   * Milliseconds from start to end, rounded down. Null: one is unknown, or both can't be right (before 2000, an end over a minute before the start, over 366 days except for pods and apps).
+   * Milliseconds from start to end, rounded down. Null: one is unknown, or both can't be right (before 2000, end over a minute before start, over 366 days except for pods and apps).
    */
   duration_ms: number | null;
   /**
-   * Position in the log of the event that ended it; null while it runs.
+   * Position of the event that ended it; null while it runs.
    */
   end_position: number | null;
   /**
@@ -875,7 +876,7 @@ export interface Loops {
    */
   end_position_text: string | null;
   /**
-   * When it ended, by the upstream's clock; null: it runs, or not recorded.
+   * When it ended, by the upstream's clock; null: running, or not recorded.
    */
   ended_at: string | null;
   /**
@@ -883,11 +884,11 @@ export interface Loops {
    */
   ended_ns: number | null;
   /**
-   * The upstream's error text, masked; empty: no error.
+   * The upstream's error text, masked; empty: none.
    */
   error: string | null;
   /**
-   * The upstream's error code, such as BUILD_USER_ERROR; empty: no error.
+   * The upstream's error code, such as BUILD_USER_ERROR; empty: none.
    */
   error_code: string | null;
   /**
@@ -903,7 +904,7 @@ export interface Loops {
    */
   iteration: number | null;
   /**
-   * Labels when the dev loop began: the session's, with what had changed by then. A JSON object of texts.
+   * Labels (branch, commit, host, your own) of the loop when it began, else of the session: a JSON object of texts.
    */
   labels: unknown | null;
   /**
@@ -915,11 +916,11 @@ export interface Loops {
    */
   outcome: string | null;
   /**
-   * Project, as in the source's name.
+   * Project: part of the source's name.
    */
   project: string | null;
   /**
-   * Short class of the cause, such as compile error or timeout. cancelled: it was stopped, which is no cause.
+   * Class of the cause, such as compile error or timeout. cancelled: it was stopped, which is no cause.
    */
   reason: string | null;
   /**
@@ -927,7 +928,7 @@ export interface Loops {
    */
   runner: number | null;
   /**
-   * Id (ULID) of the session. Refers to sessions.session.
+   * Id (ULID) of the session: sessions.session.
    */
   session: string | null;
   /**
@@ -935,7 +936,7 @@ export interface Loops {
    */
   source: string | null;
   /**
-   * Position in the log of the event that began it.
+   * Position of the event that began it.
    */
   start_position: number | null;
   /**
@@ -955,14 +956,14 @@ export interface Loops {
    */
   upstream: string | null;
   /**
-   * Workspace (team or company) of the source.
+   * Workspace (team or company): part of the source's name.
    */
   workspace: string | null;
 }
 
 export interface LoopTimes {
   /**
-   * What the tool recommends; empty: nothing.
+   * What the tool recommends; empty: none.
    */
   advice: string | null;
   /**
@@ -970,7 +971,7 @@ export interface LoopTimes {
    */
   build_ms: number | null;
   /**
-   * build_ms / duration_ms, 0 to 1.
+   * build_ms / duration_ms.
    */
   build_share: number | null;
   /**
@@ -982,7 +983,7 @@ export interface LoopTimes {
    */
   cached: number | null;
   /**
-   * The line that says why it failed, from its output or error; empty: none known.
+   * The line of its output or error that says why it failed; empty: none known.
    */
   cause: string | null;
   /**
@@ -990,7 +991,7 @@ export interface LoopTimes {
    */
   cause_file: string | null;
   /**
-   * reason and cause without numbers, ids, paths and hashes: equal for causes of one kind.
+   * reason and cause without numbers, ids, paths and hashes, for counting.
    */
   cause_group: string | null;
   /**
@@ -1002,7 +1003,7 @@ export interface LoopTimes {
    */
   check_ms: number | null;
   /**
-   * check_ms / duration_ms, 0 to 1.
+   * check_ms / duration_ms.
    */
   check_share: number | null;
   /**
@@ -1010,15 +1011,15 @@ export interface LoopTimes {
    */
   deploy_ms: number | null;
   /**
-   * deploy_ms / duration_ms, 0 to 1.
+   * deploy_ms / duration_ms.
    */
   deploy_share: number | null;
   /**
-   * Developer, as in the source's name.
+   * Developer: part of the source's name.
    */
   developer: string | null;
   /**
-   * Milliseconds from started_at to ended_at, rounded down: the developer's wait. Null: end not known.
+   * Milliseconds from started_at to ended_at: the developer's wait. Null: end not known.
    */
   duration_ms: number | null;
   /**
@@ -1042,15 +1043,15 @@ export interface LoopTimes {
    */
   error_code: string | null;
   /**
-   * Kind of what failed first: init, build, test, deploy, check …; empty: none known. Also of a failed sync after which the loop succeeded.
+   * Kind of what failed first: init, build, test, deploy, check …; empty: none known. Set for a failed sync even if the loop succeeded.
    */
   failed_phase: string | null;
   /**
-   * Subject of what failed first, such as the artifact; empty: the whole phase.
+   * Subject of what failed first, such as an artifact; empty: the whole phase.
    */
   failed_subject: string | null;
   /**
-   * Id of the loop. Refers to operations.id.
+   * Id of the loop: operations.id.
    */
   id: string | null;
   /**
@@ -1058,7 +1059,7 @@ export interface LoopTimes {
    */
   iteration: number | null;
   /**
-   * Labels when the dev loop began: the session's, with what had changed by then. A JSON object of texts.
+   * Labels (branch, commit, host, your own) of the loop when it began, else of the session: a JSON object of texts.
    */
   labels: unknown | null;
   /**
@@ -1066,7 +1067,7 @@ export interface LoopTimes {
    */
   loop: number | null;
   /**
-   * Milliseconds from its end to the start of its runner's next loop; null: none.
+   * Milliseconds from its end to the runner's next loop; null: none.
    */
   next_after_ms: number | null;
   /**
@@ -1074,7 +1075,7 @@ export interface LoopTimes {
    */
   other_ms: number | null;
   /**
-   * other_ms / duration_ms, 0 to 1.
+   * other_ms / duration_ms.
    */
   other_share: number | null;
   /**
@@ -1082,11 +1083,11 @@ export interface LoopTimes {
    */
   outcome: string | null;
   /**
-   * Whether the next loop began within 500 ms of its end: the next change came before it was ready.
+   * Whether the next loop began within 500 ms of its end.
    */
   overtaken: boolean | null;
   /**
-   * Project, as in the source's name.
+   * Project: part of the source's name.
    */
   project: string | null;
   /**
@@ -1094,7 +1095,7 @@ export interface LoopTimes {
    */
   ready_ms: number | null;
   /**
-   * Short class of the cause, such as compile error or timeout. cancelled: it was stopped, which is no cause.
+   * Class of the cause, such as compile error or timeout. cancelled: it was stopped, which is no cause.
    */
   reason: string | null;
   /**
@@ -1102,7 +1103,7 @@ export interface LoopTimes {
    */
   render_ms: number | null;
   /**
-   * render_ms / duration_ms, 0 to 1.
+   * render_ms / duration_ms.
    */
   render_share: number | null;
   /**
@@ -1110,7 +1111,7 @@ export interface LoopTimes {
    */
   runner: number | null;
   /**
-   * Id (ULID) of the session. Refers to sessions.session.
+   * Id (ULID) of the session: sessions.session.
    */
   session: string | null;
   /**
@@ -1118,7 +1119,7 @@ export interface LoopTimes {
    */
   source: string | null;
   /**
-   * Position in the log of the event that began it.
+   * Position of the event that began it.
    */
   start_position: number | null;
   /**
@@ -1130,11 +1131,11 @@ export interface LoopTimes {
    */
   started_at: string | null;
   /**
-   * Wait for file sync, time between failed tries included. The seven *_ms add up to duration_ms.
+   * Wait for file sync, including the time between failed tries. The seven *_ms add up to duration_ms.
    */
   sync_ms: number | null;
   /**
-   * sync_ms / duration_ms, 0 to 1; null where that is null or 0. The seven *_share add up to 1. For several loops, divide the sums.
+   * sync_ms / duration_ms, 0 to 1; null where that is null or 0. For several loops, divide the sums.
    */
   sync_share: number | null;
   /**
@@ -1142,22 +1143,22 @@ export interface LoopTimes {
    */
   test_ms: number | null;
   /**
-   * test_ms / duration_ms, 0 to 1.
+   * test_ms / duration_ms.
    */
   test_share: number | null;
   /**
-   * What the loop waited for, in order: an array of {phase, subject, from_ms, to_ms}, milliseconds since started_at.
+   * What the loop waited for, in order: an array of {phase, subject, from_ms, to_ms}, since started_at.
    */
   waits: unknown | null;
   /**
-   * Workspace (team or company) of the source.
+   * Workspace (team or company): part of the source's name.
    */
   workspace: string | null;
 }
 
 export interface Operations {
   /**
-   * What the tool recommends; empty: nothing.
+   * What the tool recommends; empty: none.
    */
   advice: Generated<string>;
   /**
@@ -1165,7 +1166,7 @@ export interface Operations {
    */
   cache_hit: boolean;
   /**
-   * The line that says why it failed, from its output or error; empty: none known.
+   * The line of its output or error that says why it failed; empty: none known.
    */
   cause: Generated<string>;
   /**
@@ -1173,7 +1174,7 @@ export interface Operations {
    */
   cause_file: Generated<string>;
   /**
-   * reason and cause without numbers, ids, paths and hashes: equal for causes of one kind.
+   * reason and cause without numbers, ids, paths and hashes, for counting.
    */
   cause_group: Generated<string>;
   /**
@@ -1181,19 +1182,19 @@ export interface Operations {
    */
   cause_line: number | null;
   /**
-   * Developer, as in the source's name.
+   * Developer: part of the source's name.
    */
   developer: string;
   /**
-   * Milliseconds from start to end, rounded down. Null: one is unknown, or both can't be right (before 2000, an end over a minute before the start, over 366 days except for pods and apps).
+   * Milliseconds from start to end, rounded down. Null: one is unknown, or both can't be right (before 2000, end over a minute before start, over 366 days except for pods and apps).
    */
   duration_ms: number | null;
   /**
-   * Position in the log of the event that ended it; null while it runs.
+   * Position of the event that ended it; null while it runs.
    */
   end_position: number | null;
   /**
-   * When it ended, by the upstream's clock; null: it runs, or not recorded.
+   * When it ended, by the upstream's clock; null: running, or not recorded.
    */
   ended_at: string | null;
   /**
@@ -1201,11 +1202,11 @@ export interface Operations {
    */
   ended_ns: number;
   /**
-   * The upstream's error text, masked; empty: no error.
+   * The upstream's error text, masked; empty: none.
    */
   error: string;
   /**
-   * The upstream's error code, such as BUILD_USER_ERROR; empty: no error.
+   * The upstream's error code, such as BUILD_USER_ERROR; empty: none.
    */
   error_code: string;
   /**
@@ -1245,11 +1246,11 @@ export interface Operations {
    */
   platform: string;
   /**
-   * Project, as in the source's name.
+   * Project: part of the source's name.
    */
   project: string;
   /**
-   * Short class of the cause, such as compile error or timeout. cancelled: it was stopped, which is no cause.
+   * Class of the cause, such as compile error or timeout. cancelled: it was stopped, which is no cause.
    */
   reason: Generated<string>;
   /**
@@ -1257,7 +1258,7 @@ export interface Operations {
    */
   runner: number;
   /**
-   * Id (ULID) of the session. Refers to sessions.session.
+   * Id (ULID) of the session: sessions.session.
    */
   session: string;
   /**
@@ -1265,7 +1266,7 @@ export interface Operations {
    */
   source: string;
   /**
-   * Position in the log of the event that began it.
+   * Position of the event that began it.
    */
   start_position: number;
   /**
@@ -1285,7 +1286,7 @@ export interface Operations {
    */
   upstream: string;
   /**
-   * Workspace (team or company) of the source.
+   * Workspace (team or company): part of the source's name.
    */
   workspace: string;
 }
@@ -1296,19 +1297,19 @@ export interface PodRuns {
    */
   apps: number | null;
   /**
-   * Developer, as in the source's name.
+   * Developer: part of the source's name.
    */
   developer: string | null;
   /**
-   * Milliseconds from start to end, rounded down. Null: one is unknown, or both can't be right (before 2000, an end over a minute before the start, over 366 days except for pods and apps).
+   * Milliseconds from start to end, rounded down. Null: one is unknown, or both can't be right (before 2000, end over a minute before start, over 366 days except for pods and apps).
    */
   duration_ms: number | null;
   /**
-   * When it ended, by the upstream's clock; null: it runs, or not recorded.
+   * When it ended, by the upstream's clock; null: running, or not recorded.
    */
   ended_at: string | null;
   /**
-   * The upstream's error text, masked; empty: no error.
+   * The upstream's error text, masked; empty: none.
    */
   error: string | null;
   /**
@@ -1332,11 +1333,11 @@ export interface PodRuns {
    */
   pod: string | null;
   /**
-   * Project, as in the source's name.
+   * Project: part of the source's name.
    */
   project: string | null;
   /**
-   * Id (ULID) of the session. Refers to sessions.session.
+   * Id (ULID) of the session: sessions.session.
    */
   session: string | null;
   /**
@@ -1344,7 +1345,7 @@ export interface PodRuns {
    */
   source: string | null;
   /**
-   * Position in the log of the event that began it.
+   * Position of the event that began it.
    */
   start_position: number | null;
   /**
@@ -1360,7 +1361,7 @@ export interface PodRuns {
    */
   state: string | null;
   /**
-   * Workspace (team or company) of the source.
+   * Workspace (team or company): part of the source's name.
    */
   workspace: string | null;
 }
@@ -1387,7 +1388,7 @@ export interface RedTimes {
    */
   green_start_position: number | null;
   /**
-   * Id of its first failed loop. Refers to operations.id.
+   * Id of its first failed loop: operations.id.
    */
   loop_id: string;
   /**
@@ -1422,15 +1423,15 @@ export interface RktApps {
    */
   gone_at: string | null;
   /**
-   * Id of its image, as in the pod's manifest.
+   * Id of its image, by the pod's manifest.
    */
   image_id: string;
   /**
-   * Name of its image, as in the pod's manifest.
+   * Name of that image.
    */
   image_name: string;
   /**
-   * Version of its image, as in the pod's manifest.
+   * Version of that image.
    */
   image_version: string;
   /**
@@ -1438,11 +1439,11 @@ export interface RktApps {
    */
   last_position: number;
   /**
-   * Id of its pod. Refers to rkt_pods.pod.
+   * Id of its pod: rkt_pods.pod.
    */
   pod: string;
   /**
-   * Id (ULID) of the session. Refers to sessions.session.
+   * Id (ULID) of the session: sessions.session.
    */
   session: string;
   /**
@@ -1489,7 +1490,7 @@ export interface RktImages {
    */
   name: string;
   /**
-   * Id (ULID) of the session. Refers to sessions.session.
+   * Id (ULID) of the session: sessions.session.
    */
   session: string;
   /**
@@ -1520,11 +1521,11 @@ export interface RktNetworks {
    */
   network: string;
   /**
-   * Id of the pod. Refers to rkt_pods.pod.
+   * Id of the pod: rkt_pods.pod.
    */
   pod: string;
   /**
-   * Id (ULID) of the session. Refers to sessions.session.
+   * Id (ULID) of the session: sessions.session.
    */
   session: string;
   /**
@@ -1579,7 +1580,7 @@ export interface RktPods {
    */
   pod: string;
   /**
-   * Id (ULID) of the session. Refers to sessions.session.
+   * Id (ULID) of the session: sessions.session.
    */
   session: string;
   /**
@@ -1598,11 +1599,11 @@ export interface RktPods {
 
 export interface SessionLabels {
   /**
-   * From when on they hold, until the session's next row: the start of a dev loop, by the upstream's clock.
+   * From when on they hold: the start of a dev loop, by the upstream's clock.
    */
   at: string;
   /**
-   * Changed labels (branch, commit, dirty) with their values from then on; null: removed. Others are the session's.
+   * Changed labels (branch, commit, dirty) and their new values; null: removed. Others are the session's.
    */
   labels: unknown;
   /**
@@ -1614,7 +1615,7 @@ export interface SessionLabels {
    */
   position: number;
   /**
-   * Id (ULID) of the session. Refers to sessions.session.
+   * Id (ULID) of the session: sessions.session.
    */
   session: string;
   /**
@@ -1625,11 +1626,11 @@ export interface SessionLabels {
 
 export interface Sessions {
   /**
-   * What the tool recommends; empty: nothing.
+   * What the tool recommends; empty: none.
    */
   advice: Generated<string>;
   /**
-   * The line that says why it failed, from its output or error; empty: none known.
+   * The line of its output or error that says why it failed; empty: none known.
    */
   cause: Generated<string>;
   /**
@@ -1637,7 +1638,7 @@ export interface Sessions {
    */
   cause_file: Generated<string>;
   /**
-   * reason and cause without numbers, ids, paths and hashes: equal for causes of one kind.
+   * reason and cause without numbers, ids, paths and hashes, for counting.
    */
   cause_group: Generated<string>;
   /**
@@ -1645,11 +1646,11 @@ export interface Sessions {
    */
   cause_line: number | null;
   /**
-   * The command that `tapedeck run` recorded, masked; empty: none. A wrapper such as make has its exit code in end_reason, not in exit_code.
+   * The command of `tapedeck run`, masked; empty: none. end_reason has the exit code of a wrapper such as make.
    */
   command_line: Generated<string>;
   /**
-   * Developer, as in the source's name.
+   * Developer: part of the source's name.
    */
   developer: string;
   /**
@@ -1661,7 +1662,7 @@ export interface Sessions {
    */
   end_reason: string;
   /**
-   * When it ended, by the upstream's clock; null: it runs, or not recorded.
+   * When it ended, by the upstream's clock; null: running, or not recorded.
    */
   ended_at: string | null;
   /**
@@ -1669,15 +1670,15 @@ export interface Sessions {
    */
   ended_ns: number;
   /**
-   * Exit code of the upstream's process, else of the command that `tapedeck run` ran; null: unknown, or a signal.
+   * Exit code of the upstream's process, else of the command of `tapedeck run`; null: unknown, or a signal.
    */
   exit_code: number | null;
   /**
-   * Number of gaps: events may be missing there.
+   * Number of gaps, where events may be missing.
    */
   gaps: number;
   /**
-   * Labels of the session (branch, commit, host, your own): a JSON object of texts.
+   * Labels (branch, commit, host, your own) of the loop when it began, else of the session: a JSON object of texts.
    */
   labels: unknown;
   /**
@@ -1685,11 +1686,11 @@ export interface Sessions {
    */
   last_position: number;
   /**
-   * Project, as in the source's name.
+   * Project: part of the source's name.
    */
   project: string;
   /**
-   * Short class of the cause, such as compile error or timeout. cancelled: it was stopped, which is no cause.
+   * Class of the cause, such as compile error or timeout. cancelled: it was stopped, which is no cause.
    */
   reason: Generated<string>;
   /**
@@ -1701,7 +1702,7 @@ export interface Sessions {
    */
   source: string;
   /**
-   * Position in the log of the event that began it.
+   * Position of the event that began it.
    */
   start_position: number;
   /**
@@ -1721,7 +1722,7 @@ export interface Sessions {
    */
   upstream_version: string;
   /**
-   * Workspace (team or company) of the source.
+   * Workspace (team or company): part of the source's name.
    */
   workspace: string;
 }
@@ -1732,7 +1733,7 @@ export interface SetAsideEvents {
    */
   error: string;
   /**
-   * SQLSTATE of Postgres' answer, or the name of the error that making the rows threw.
+   * SQLSTATE of Postgres, or the name of the error that making the rows threw.
    */
   error_code: string;
   /**
@@ -1740,7 +1741,7 @@ export interface SetAsideEvents {
    */
   kind: string;
   /**
-   * Position in the log. tapedeck.position_text writes it as the API takes it.
+   * Position in the log; the API takes tapedeck.position_text of it.
    */
   position: number;
   /**
@@ -1748,11 +1749,11 @@ export interface SetAsideEvents {
    */
   recorded_at: string;
   /**
-   * Id (ULID) of the session. Refers to sessions.session.
+   * Id (ULID) of the session: sessions.session.
    */
   session: string;
   /**
-   * When it was tried, by query's clock. A rebuild tries again.
+   * When it was tried. A rebuild tries again.
    */
   set_aside_at: string;
   /**
@@ -1760,14 +1761,14 @@ export interface SetAsideEvents {
    */
   source: string;
   /**
-   * Workspace (team or company) of the source.
+   * Workspace (team or company): part of the source's name.
    */
   workspace: string;
 }
 
 export interface SetAsideSources {
   /**
-   * Number of events set aside, without those of erased sessions; an upper bound where not all are listed.
+   * Number of events set aside, without erased sessions; an upper bound if not all are listed.
    */
   events: number;
   /**
@@ -1775,7 +1776,7 @@ export interface SetAsideSources {
    */
   first_position: number;
   /**
-   * When the last of them was set aside, by query's clock.
+   * When the last of them was set aside.
    */
   last_at: string;
   /**
@@ -1795,7 +1796,7 @@ export interface SetAsideSources {
    */
   unlisted_last_position: number | null;
   /**
-   * Workspace (team or company) of the source.
+   * Workspace (team or company): part of the source's name.
    */
   workspace: string;
 }
@@ -1806,7 +1807,7 @@ export interface SkaffoldArtifacts {
    */
   artifact: string;
   /**
-   * Id (ULID) of the session. Refers to sessions.session.
+   * Id (ULID) of the session: sessions.session.
    */
   session: string;
   /**
@@ -1849,7 +1850,7 @@ export interface SkaffoldDebugContainers {
    */
   runtime: string;
   /**
-   * Id (ULID) of the session. Refers to sessions.session.
+   * Id (ULID) of the session: sessions.session.
    */
   session: string;
   /**
@@ -1868,7 +1869,7 @@ export interface SkaffoldPhases {
    */
   phase: string;
   /**
-   * Id (ULID) of the session. Refers to sessions.session.
+   * Id (ULID) of the session: sessions.session.
    */
   session: string;
   /**
@@ -1923,7 +1924,7 @@ export interface SkaffoldPorts {
    */
   resource_type: string;
   /**
-   * Id (ULID) of the session. Refers to sessions.session.
+   * Id (ULID) of the session: sessions.session.
    */
   session: string;
   /**
@@ -1938,7 +1939,7 @@ export interface SkaffoldResources {
    */
   resource: string;
   /**
-   * Id (ULID) of the session. Refers to sessions.session.
+   * Id (ULID) of the session: sessions.session.
    */
   session: string;
   /**
@@ -1981,11 +1982,11 @@ export interface SlowestArtifacts {
    */
   p90_ms: number | null;
   /**
-   * Project, as in the source's name.
+   * Project: part of the source's name.
    */
   project: string | null;
   /**
-   * Workspace (team or company) of the source.
+   * Workspace (team or company): part of the source's name.
    */
   workspace: string | null;
 }
@@ -2007,7 +2008,7 @@ export interface Sources {
    */
   connected: boolean;
   /**
-   * Developer, as in the source's name.
+   * Developer: part of the source's name.
    */
   developer: string;
   /**
@@ -2019,7 +2020,7 @@ export interface Sources {
    */
   first_position: number;
   /**
-   * Number of gaps: events may be missing there.
+   * Number of gaps, where events may be missing.
    */
   gaps: number;
   /**
@@ -2043,7 +2044,7 @@ export interface Sources {
    */
   not_heard_since: string | null;
   /**
-   * Project, as in the source's name.
+   * Project: part of the source's name.
    */
   project: string;
   /**
@@ -2063,18 +2064,18 @@ export interface Sources {
    */
   upstream: string;
   /**
-   * Workspace (team or company) of the source.
+   * Workspace (team or company): part of the source's name.
    */
   workspace: string;
 }
 
 export interface TimeToGreen {
   /**
-   * What the tool recommends; empty: nothing.
+   * What the tool recommends; empty: none.
    */
   advice: string | null;
   /**
-   * The line that says why it failed, from its output or error; empty: none known.
+   * The line of its output or error that says why it failed; empty: none known.
    */
   cause: string | null;
   /**
@@ -2082,7 +2083,7 @@ export interface TimeToGreen {
    */
   cause_file: string | null;
   /**
-   * reason and cause without numbers, ids, paths and hashes: equal for causes of one kind.
+   * reason and cause without numbers, ids, paths and hashes, for counting.
    */
   cause_group: string | null;
   /**
@@ -2090,7 +2091,7 @@ export interface TimeToGreen {
    */
   cause_line: number | null;
   /**
-   * Developer, as in the source's name.
+   * Developer: part of the source's name.
    */
   developer: string | null;
   /**
@@ -2118,11 +2119,11 @@ export interface TimeToGreen {
    */
   failed_at: string | null;
   /**
-   * Kind of what failed first: init, build, test, deploy, check …; empty: none known. Also of a failed sync after which the loop succeeded.
+   * Kind of what failed first: init, build, test, deploy, check …; empty: none known. Set for a failed sync even if the loop succeeded.
    */
   failed_phase: string | null;
   /**
-   * Subject of what failed first, such as the artifact; empty: the whole phase.
+   * Subject of what failed first, such as an artifact; empty: the whole phase.
    */
   failed_subject: string | null;
   /**
@@ -2134,11 +2135,11 @@ export interface TimeToGreen {
    */
   green_loop_id: string | null;
   /**
-   * Labels when the dev loop began: the session's, with what had changed by then. A JSON object of texts.
+   * Labels (branch, commit, host, your own) of the loop when it began, else of the session: a JSON object of texts.
    */
   labels: unknown | null;
   /**
-   * Id of its first failed loop. Refers to operations.id.
+   * Id of its first failed loop: operations.id.
    */
   loop_id: string | null;
   /**
@@ -2146,11 +2147,11 @@ export interface TimeToGreen {
    */
   loops_between: number | null;
   /**
-   * Project, as in the source's name.
+   * Project: part of the source's name.
    */
   project: string | null;
   /**
-   * Short class of the cause, such as compile error or timeout. cancelled: it was stopped, which is no cause.
+   * Class of the cause, such as compile error or timeout. cancelled: it was stopped, which is no cause.
    */
   reason: string | null;
   /**
@@ -2158,7 +2159,7 @@ export interface TimeToGreen {
    */
   red_ms: number | null;
   /**
-   * Id (ULID) of the session. Refers to sessions.session.
+   * Id (ULID) of the session: sessions.session.
    */
   session: string | null;
   /**
@@ -2174,7 +2175,7 @@ export interface TimeToGreen {
    */
   start_position_text: string | null;
   /**
-   * Workspace (team or company) of the source.
+   * Workspace (team or company): part of the source's name.
    */
   workspace: string | null;
 }
@@ -2201,7 +2202,7 @@ export interface VagrantBases {
    */
   last_position: number;
   /**
-   * The upstream's Protocol Buffers message, as last answered, masked.
+   * The upstream's last Protocol Buffers message, masked.
    */
   message: Buffer;
   /**
@@ -2217,7 +2218,7 @@ export interface VagrantBases {
    */
   remote_enabled: boolean;
   /**
-   * Id (ULID) of the session. Refers to sessions.session.
+   * Id (ULID) of the session: sessions.session.
    */
   session: string;
   /**
@@ -2252,7 +2253,7 @@ export interface VagrantBoxes {
    */
   last_position: number;
   /**
-   * The upstream's Protocol Buffers message, as last answered, masked.
+   * The upstream's last Protocol Buffers message, masked.
    */
   message: Buffer;
   /**
@@ -2268,7 +2269,7 @@ export interface VagrantBoxes {
    */
   provider: string;
   /**
-   * Id (ULID) of the session. Refers to sessions.session.
+   * Id (ULID) of the session: sessions.session.
    */
   session: string;
   /**
@@ -2287,11 +2288,11 @@ export interface VagrantCommandTimes {
    */
   args: unknown | null;
   /**
-   * Name of the machine's box, as last recorded; null: not known.
+   * Name of its box, as last recorded; null: not known.
    */
   box: string | null;
   /**
-   * Version of the machine's box, as last recorded; null: not known.
+   * Version of that box; null: not known.
    */
   box_version: string | null;
   /**
@@ -2299,19 +2300,19 @@ export interface VagrantCommandTimes {
    */
   command: string | null;
   /**
-   * Developer, as in the source's name.
+   * Developer: part of the source's name.
    */
   developer: string | null;
   /**
-   * Milliseconds from start to end, rounded down. Null: one is unknown, or both can't be right (before 2000, an end over a minute before the start, over 366 days except for pods and apps).
+   * Milliseconds from start to end, rounded down. Null: one is unknown, or both can't be right (before 2000, end over a minute before start, over 366 days except for pods and apps).
    */
   duration_ms: number | null;
   /**
-   * The upstream's error text, masked; empty: no error.
+   * The upstream's error text, masked; empty: none.
    */
   error: string | null;
   /**
-   * The upstream's error code, such as BUILD_USER_ERROR; empty: no error.
+   * The upstream's error code, such as BUILD_USER_ERROR; empty: none.
    */
   error_code: string | null;
   /**
@@ -2319,11 +2320,11 @@ export interface VagrantCommandTimes {
    */
   exit_code: number | null;
   /**
-   * Id of the server's job that ran it. Refers to vagrant_jobs.job.
+   * Id of its job: vagrant_jobs.job.
    */
   job: string | null;
   /**
-   * Labels of the session (branch, commit, host, your own): a JSON object of texts.
+   * Labels (branch, commit, host, your own) of the loop when it began, else of the session: a JSON object of texts.
    */
   labels: unknown | null;
   /**
@@ -2335,15 +2336,15 @@ export interface VagrantCommandTimes {
    */
   outcome: string | null;
   /**
-   * Project, as in the source's name.
+   * Project: part of the source's name.
    */
   project: string | null;
   /**
-   * Provider of the machine, as last recorded; null: not known.
+   * Its provider, as last recorded; null: not known.
    */
   provider: string | null;
   /**
-   * Id (ULID) of the session. Refers to sessions.session.
+   * Id (ULID) of the session: sessions.session.
    */
   session: string | null;
   /**
@@ -2351,7 +2352,7 @@ export interface VagrantCommandTimes {
    */
   source: string | null;
   /**
-   * Position in the log of the event that began it.
+   * Position of the event that began it.
    */
   start_position: number | null;
   /**
@@ -2359,7 +2360,7 @@ export interface VagrantCommandTimes {
    */
   start_position_text: string | null;
   /**
-   * When it began; when it ended where its start was not recorded.
+   * When it began; if that was not recorded, when it ended.
    */
   started_at: string | null;
   /**
@@ -2367,7 +2368,7 @@ export interface VagrantCommandTimes {
    */
   vagrant_version: string | null;
   /**
-   * Workspace (team or company) of the source.
+   * Workspace (team or company): part of the source's name.
    */
   workspace: string | null;
 }
@@ -2382,7 +2383,7 @@ export interface VagrantJobs {
    */
   assigned_at: string | null;
   /**
-   * When its cancellation was requested; null: never.
+   * When it was asked to cancel; null: never.
    */
   cancel_requested_at: string | null;
   /**
@@ -2394,11 +2395,11 @@ export interface VagrantJobs {
    */
   completed_at: string | null;
   /**
-   * The upstream's error text, masked; empty: no error.
+   * The upstream's error text, masked; empty: none.
    */
   error: string;
   /**
-   * The upstream's error code, such as BUILD_USER_ERROR; empty: no error.
+   * The upstream's error code, such as BUILD_USER_ERROR; empty: none.
    */
   error_code: string;
   /**
@@ -2422,7 +2423,7 @@ export interface VagrantJobs {
    */
   last_position: number;
   /**
-   * The upstream's Protocol Buffers message, as last answered, masked.
+   * The upstream's last Protocol Buffers message, masked.
    */
   message: Buffer | null;
   /**
@@ -2434,7 +2435,7 @@ export interface VagrantJobs {
    */
   outcome: string | null;
   /**
-   * When it was queued, by the server's clock; null: not known.
+   * When it was queued; null: not known.
    */
   queued_at: string | null;
   /**
@@ -2454,7 +2455,7 @@ export interface VagrantJobs {
    */
   scope_name: string;
   /**
-   * Id (ULID) of the session. Refers to sessions.session.
+   * Id (ULID) of the session: sessions.session.
    */
   session: string;
   /**
@@ -2462,7 +2463,7 @@ export interface VagrantJobs {
    */
   source: string;
   /**
-   * Whether it is left over from a command that crashed or runs elsewhere.
+   * Whether it is of a command that crashed or runs elsewhere.
    */
   stale: boolean;
   /**
@@ -2522,7 +2523,7 @@ export interface VagrantProjects {
    */
   last_position: number;
   /**
-   * The upstream's Protocol Buffers message, as last answered, masked.
+   * The upstream's last Protocol Buffers message, masked.
    */
   message: Buffer;
   /**
@@ -2538,7 +2539,7 @@ export interface VagrantProjects {
    */
   remote_enabled: boolean;
   /**
-   * Id (ULID) of the session. Refers to sessions.session.
+   * Id (ULID) of the session: sessions.session.
    */
   session: string;
   /**
@@ -2577,11 +2578,11 @@ export interface VagrantRunners {
    */
   last_position: number;
   /**
-   * The upstream's Protocol Buffers message, as last answered, masked.
+   * The upstream's last Protocol Buffers message, masked.
    */
   message: Buffer;
   /**
-   * Id (ULID) of the session. Refers to sessions.session.
+   * Id (ULID) of the session: sessions.session.
    */
   session: string;
   /**
@@ -2628,7 +2629,7 @@ export interface VagrantTargets {
    */
   machine_state: string;
   /**
-   * The upstream's Protocol Buffers message, as last answered, masked.
+   * The upstream's last Protocol Buffers message, masked.
    */
   message: Buffer;
   /**
@@ -2648,7 +2649,7 @@ export interface VagrantTargets {
    */
   provider: string;
   /**
-   * Id (ULID) of the session. Refers to sessions.session.
+   * Id (ULID) of the session: sessions.session.
    */
   session: string;
   /**
@@ -2671,7 +2672,7 @@ export interface WaitingByDeveloper {
    */
   day: Timestamp | null;
   /**
-   * Developer, as in the source's name.
+   * Developer: part of the source's name.
    */
   developer: string | null;
   /**
@@ -2687,7 +2688,7 @@ export interface WaitingByDeveloper {
    */
   overtaken: number | null;
   /**
-   * Project, as in the source's name.
+   * Project: part of the source's name.
    */
   project: string | null;
   /**
@@ -2703,7 +2704,7 @@ export interface WaitingByDeveloper {
    */
   waited_ms: number | null;
   /**
-   * Workspace (team or company) of the source.
+   * Workspace (team or company): part of the source's name.
    */
   workspace: string | null;
 }
@@ -2871,6 +2872,7 @@ export const columnTypes = {
     "kind": "text",
     "subject": "text",
     "step_position": "int8",
+    "recorded_at": "timestamptz",
     "text": "text"
   },
   "finished_loops": {

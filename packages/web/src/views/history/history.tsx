@@ -1,7 +1,7 @@
 import { plural } from "@tapedeck/client/lanes/format";
 import { useEffect, useState } from "preact/hooks";
 import { type HistoryList, useHistory } from "../../data/read-history-page.ts";
-import { historyChoiceOf, historyPath, searchOptionsOf } from "../../model/history.ts";
+import { type HistoryChoice, historyChoiceOf, historyPath, searchOptionsOf } from "../../model/history.ts";
 import { ErrorNotice } from "../../parts/small.tsx";
 import { navigate } from "../../router.ts";
 import "../../look/history.css";
@@ -18,7 +18,6 @@ export function HistoryView({ query }: { readonly query: string }) {
   useEffect(() => {
     document.title = `${choice.text === "" ? "Loops" : `“${choice.text}”`} · Tapedeck`;
   }, [choice.text]);
-  const isAll = historyPath(choice) === historyPath({});
   return (
     <div class="history">
       <h1 class="hidden">Loops, commands and sessions</h1>
@@ -37,11 +36,7 @@ export function HistoryView({ query }: { readonly query: string }) {
               {countText(list)}
             </p>
           )}
-          {list.items.length === 0 ? (
-            <None isAll={isAll} text={choice.text} />
-          ) : (
-            <HistoryRows items={list.items} choice={choice} />
-          )}
+          {list.items.length === 0 ? <None choice={choice} /> : <HistoryRows items={list.items} choice={choice} />}
           {list.nextPage !== undefined && (
             <p class="more">
               <button type="button" disabled={isReading} onClick={() => void more()}>
@@ -88,8 +83,9 @@ function TextField({ text, search }: { readonly text: string; readonly search: (
   );
 }
 
-function None({ isAll, text }: { readonly isAll: boolean; readonly text: string }) {
-  if (isAll) {
+function None({ choice: { text, ...filters } }: { readonly choice: HistoryChoice }) {
+  const isFiltered = historyPath(filters) !== historyPath({});
+  if (text === "" && !isFiltered) {
     return (
       <div class="empty">
         <p>No loop, command or session is recorded yet.</p>
@@ -101,10 +97,16 @@ function None({ isAll, text }: { readonly isAll: boolean; readonly text: string 
   }
   return (
     <div class="empty">
-      <p>{text === "" ? "Nothing matches these filters." : `“${text}” stands nowhere in what these filters leave.`}</p>
       <p>
-        <a href={text === "" ? "/loops" : historyPath({ text })}>Without filters</a>
+        {text === ""
+          ? "Nothing matches these filters."
+          : `“${text}” was not found${isFiltered ? " with these filters" : ""}.`}
       </p>
+      {isFiltered && (
+        <p>
+          <a href={historyPath({ text })}>Without filters</a>
+        </p>
+      )}
     </div>
   );
 }

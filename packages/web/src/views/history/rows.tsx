@@ -31,7 +31,7 @@ function HistoryRow({ item, choice }: { readonly item: HistoryItem; readonly cho
   const at = startedAt === null ? undefined : Date.parse(startedAt);
   const branch = labels.branch ?? labels.ref;
   return (
-    <li class={kind}>
+    <li class={`of-${kind}`}>
       <Sign of={displayed(item)} />
       <span class="name">
         <a href={sourceDaysPath(source)} class="source">
@@ -71,7 +71,7 @@ function Line({ item: { hit, cause, outcome }, text }: { readonly item: HistoryI
     if (cause === null) return null;
     return (
       <>
-        <b>{cause.reason}</b> {cause.text !== "" && <code>{plainText(cause.text)}</code>}
+        {cause.reason !== "other" && <b>{cause.reason}</b>} {cause.text !== "" && <code>{plainText(cause.text)}</code>}
         {outcome === "succeeded" && <span class="quiet-text"> · it went on</span>}
       </>
     );

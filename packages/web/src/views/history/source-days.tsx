@@ -68,7 +68,7 @@ function SessionRow({ session, units }: SessionRowProps) {
   const loops = units.toReversed();
   const failed = units.filter(({ outcome, cause }) => outcome === "failed" || cause !== null).length;
   return (
-    <li class="session">
+    <li>
       <Sign of={signOf(session)} />
       <span class="name">
         <a href={itemPath(session)}>{startedAt === null ? "unknown time" : clockText(Date.parse(startedAt))}</a>{" "}
@@ -85,7 +85,7 @@ function SessionRow({ session, units }: SessionRowProps) {
         {branch !== "" && <span>{branch}</span>}
       </span>
       <span class="took">
-        {units.length === 0 ? "" : plural(units.length, "run")}
+        {units.length === 0 ? "" : plural(units.length, units[0]?.kind ?? "")}
         {failed > 0 && <span class="bad">, {failed} failed</span>}
       </span>
       {loops.length > 0 && (

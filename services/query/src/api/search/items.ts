@@ -113,7 +113,7 @@ function outputsWith(tx: Tx, keys: SqlCondition, pattern: string, searched: stri
     from (
       select f.* from ${keys} as wanted (session, unit) join failed_outputs f using (session, unit) where f.text ilike ${pattern}
       union all
-      select e.id, e.source, e.session, wanted.unit, '', '', e.position, (e.detail ->> 'text') collate "C"
+      select e.id, e.source, e.session, wanted.unit, '', '', e.position, e.recorded_at, (e.detail ->> 'text') collate "C"
       from ${keys} as wanted (session, unit) cross join lateral (
         select e.* from events e
         where e.session = wanted.session and e.kind in ('log.written', 'terminal.written')

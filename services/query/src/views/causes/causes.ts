@@ -7,6 +7,7 @@ import { isFailedStep } from "../../db/migrations/0001-tables/conditions.ts";
 import type { FailedOutputRow, OperationRow, SessionRow } from "../../db/schema.ts";
 import { table, upsert } from "../../db/table.ts";
 import { text } from "../../db/text.ts";
+import { textOfDate } from "../../db/timestamp.ts";
 import { unitOf, wholeSession } from "../history/unit.ts";
 import { firstFailed, type LoopKey, loopName } from "../loops/finished-loop.ts";
 import { finishLoops, loops } from "../loops/loops.ts";
@@ -131,9 +132,10 @@ async function explainOperations(tx: Tx, output: OutputReader, rows: readonly Op
   );
   await writeOutputs(
     tx,
-    found.map(({ row, text: printed }) => {
+    found.map(({ row, text: printed, endedAt }) => {
       const { id, source, session, kind, subject, start_position } = row;
-      return { id, source, session, unit: unitOf(row), kind, subject, step_position: start_position, text: printed };
+      const step = { unit: unitOf(row), kind, subject, step_position: start_position };
+      return { id, source, session, ...step, recorded_at: endedAt, text: printed };
     }),
   );
 }
@@ -176,14 +178,15 @@ async function explainOutput(
   const events = await output.read(range);
   const printed = textOf(events.filter((one) => isPrintedBy(one, printer)));
   const columns = explained({ output: printed, summary, step: printer.kind });
-  if (columns.advice !== "" || columns.reason === "") return { columns, text: printed };
-  const suggestions = events.find(({ offset }) => offset === range.end)?.event.error?.suggestions ?? [];
-  return { columns: { ...columns, advice: adviceIn(suggestions) }, text: printed };
+  const end = events.find(({ offset }) => offset === range.end);
+  const read = { text: end === undefined ? "" : printed, endedAt: end === undefined ? "" : textOfDate(end.recordedAt) };
+  if (columns.advice !== "" || columns.reason === "") return { columns, ...read };
+  return { columns: { ...columns, advice: adviceIn(end?.event.error?.suggestions ?? []) }, ...read };
 }
 
-type ReadOutput = { readonly columns: CauseColumns; readonly text: string };
+type ReadOutput = { readonly columns: CauseColumns; readonly text: string; readonly endedAt: string };
 
-const nothingRead: ReadOutput = { columns: noCause, text: "" };
+const nothingRead: ReadOutput = { columns: noCause, text: "", endedAt: "" };
 
 /**
  * Where the text of these operations may stand in the log. Text names its loop; outside of loops it is between the same
@@ -267,9 +270,9 @@ async function explainSessions(tx: Tx, output: OutputReader, names: readonly str
   );
   await writeOutputs(
     tx,
-    found.map(({ row: { session, source, start_position }, text: printed }) => {
-      const step = { kind: "session", subject: "", step_position: start_position };
-      return { id: session, source, session, unit: wholeSession, ...step, text: printed };
+    found.map(({ row: { session, source, start_position }, text: printed, endedAt }) => {
+      const step = { unit: wholeSession, kind: "session", subject: "", step_position: start_position };
+      return { id: session, source, session, ...step, recorded_at: endedAt, text: printed };
     }),
   );
 }
@@ -285,7 +288,7 @@ async function causeOfSession(tx: Tx, output: OutputReader, row: SessionState): 
         and outcome = 'failed' and not injected
       order by (reason = 'cancelled'), ended_at, ended_ns, end_position limit 1)`.execute(tx);
   const [operation] = rows;
-  if (operation !== undefined) return { columns: causeColumnsOf(operation), text: "" };
+  if (operation !== undefined) return { ...nothingRead, columns: causeColumnsOf(operation) };
   if (row.has_units || end_position === null) return nothingRead;
   const whole: Printer = { kind: "session", subject: "", instance: "", runner: 0, loop: 0 };
   const range = { session, source, after: logStart, start: start_position, end: end_position, until: beyondAll };

@@ -56,6 +56,8 @@ export const historyTables: readonly string[] = [
     kind text not null,
     subject text not null,
     step_position bigint not null,
+    -- When its end was recorded.
+    recorded_at timestamptz not null,
     text text collate "C" not null
   )`,
   "create index on failed_outputs (session, unit)",
