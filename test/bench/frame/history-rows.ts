@@ -38,7 +38,7 @@ const fill = [
   `insert into tapedeck_internal.failed_outputs (id, source, session, unit, kind, subject, step_position, recorded_at, text)
    select 'output-' || n, 'default/' || d || '/shop/skaffold', session, '1.' || loop, 'build', artifact, -1900000000 + n, at,
      (select string_agg('#' || line || ' ' || (array['warning: deprecated module', 'fetching layer', 'npm http fetch GET 200', 'copying context'])[1 + line % 4]
-        || ' ' || substr(md5(n * line::text || 'x'), 1, 6 + line % 9) || '/' || substr(md5((n % 5000) || 'dir' || line), 1, 8), E'\\n')
+        || ' ' || substr(md5((n * 61::bigint + line)::text), 1, 6 + line % 9) || '/' || substr(md5(n % 5000 || 'dir' || line), 1, 8), E'\\n')
       from generate_series(1, 60) line)
      || case when n % 1000 = 13 then E'\\nopen /src/app/config.yaml: no such file or directory' else '' end
      || case when n % 100000 = 23 or $3::int < 100000 and n = 23 then E'\\nthe needle of the haystack' else '' end

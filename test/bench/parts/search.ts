@@ -17,7 +17,7 @@ export async function search(bench: Bench): Promise<void> {
   await fillHistory(stack.database, bench.options.size);
   const times = cleanup.use(await RequestTimes.start(bench, stack));
   await checkAnswers(times, bench.options.size);
-  await noteSizes(bench, stack.database);
+  await addSizes(bench, stack.database);
   const count = bench.scaled(100, 3);
   for (const [name, parameters] of Object.entries(questions)) {
     const ask = times.http([`/api/v1/search?limit=50${parameters}`]);
@@ -59,13 +59,20 @@ async function checkAnswers(times: RequestTimes, size: number): Promise<void> {
   if (!isRight) throw new Error(`${all.items.length}, ${rare.total} and ${nowhere.total} items were found`);
 }
 
-async function noteSizes(bench: Bench, url: string): Promise<void> {
+/** How large the tables are with their indexes, beside those of the operations of loops alone. */
+async function addSizes(bench: Bench, url: string): Promise<void> {
   const client = new Client(url);
   await client.connect();
-  const { rows } = await client.query<{ name: string; size: string }>(`
-    select relname as name, pg_size_pretty(pg_total_relation_size(oid)) as size from pg_class
-    where relname in ('history', 'failed_outputs', 'history_text', 'history_tags', 'failed_outputs_text') and relkind in ('r', 'i')
-    order by 1`);
+  const { rows } = await client.query<{ name: string; mib: number }>(`
+    select relname as name, pg_total_relation_size(oid)::float8 / 1048576 as mib from pg_class
+    where relname in ('operations', 'history', 'failed_outputs', 'history_text', 'failed_outputs_text') and relkind in ('r', 'i')`);
   await client.end();
-  for (const { name, size } of rows) bench.note(`${name}: ${size}`);
+  const sizes = new Map(rows.map(({ name, mib }) => [name, mib]));
+  const calibration = "the table operations";
+  for (const name of ["history", "history_text", "failed_outputs", "failed_outputs_text"])
+    bench.add(
+      { name: `${name} on disk`, unit: "MiB", calibration, targets: [] },
+      [sizes.get(name) ?? 0],
+      [sizes.get("operations") ?? 0],
+    );
 }
