@@ -53,6 +53,9 @@ export type QueryClient = AsyncDisposable & {
 /** Query itself answers when its patience ends. This much longer is waited for a query that hangs. */
 const graceMs = 5_000;
 
+/** The server of grpc-js counts in 32 bits: with a deadline of more than 24.8 days a call is over at once. */
+const maxDeadlineMs = 24 * 86_400_000;
+
 /** `timeoutMs`: how long query may take for an answer. */
 export function queryClient(
   address: string,
@@ -70,7 +73,8 @@ export function queryClient(
     md.set("tapedeck-key", key);
     return md;
   };
-  const options = () => ({ deadline: Date.now() + timeoutMs + graceMs });
+  const deadlineMs = Math.min(timeoutMs + graceMs, maxDeadlineMs);
+  const options = () => ({ deadline: Date.now() + deadlineMs });
 
   const unary = <Request, Response>(
     method: { path: string; requestSerialize: (r: Request) => Buffer; responseDeserialize: (b: Buffer) => Response },

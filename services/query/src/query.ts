@@ -1,6 +1,7 @@
 import { LogConnector } from "@tapedeck/shared/log/connect-log";
 import { HolesWatch, type KnownHole } from "@tapedeck/shared/log/holes/known-holes";
 import type { Offset } from "@tapedeck/shared/log/offset";
+import { shortList } from "@tapedeck/shared/output/short-list";
 import { startHealthServer } from "@tapedeck/shared/service/health";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { openCertificate } from "@tapedeck/shared/service/tls/certificate";
@@ -164,7 +165,7 @@ function detailsOf(setAside: readonly SetAsideSource[], lost: readonly KnownHole
 /** What was projected before it was lost is in the tables: nobody knows. */
 function warningOfLost(lost: readonly KnownHole[]): readonly string[] {
   if (lost.length === 0) return [];
-  const sources = [...new Set(lost.map(({ source }) => source))].toSorted().join(", ");
+  const sources = shortList([...new Set(lost.map(({ source }) => source))].toSorted());
   return [`the tables may lack events of ${sources}, which the log has lost: session.gap events show where`];
 }
 

@@ -1,4 +1,5 @@
 import { silentLogger } from "@tapedeck/shared/service/logger";
+import { type SourceName, sourceName } from "@tapedeck/shared/source";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, it } from "vitest";
@@ -6,12 +7,12 @@ import { DamageWatch } from "./damage-watch.ts";
 
 const dayMs = 86_400_000;
 
-function watchEvery(everyMs: number) {
+function watchEvery(everyMs: number, reported = new Map<SourceName, number>()) {
   const over = new AbortController();
   const checks: number[] = [];
   const check = async () => {
     checks.push(performance.now());
-    return { holes: [], places: [], reported: new Map(), messages: 0, lastSeq: 0 };
+    return { holes: [], places: [], reported, messages: 0, lastSeq: 0 };
   };
   const recordFact = async () => {};
   const watch = new DamageWatch({
@@ -26,7 +27,7 @@ function watchEvery(everyMs: number) {
     over.abort();
     await watch[Symbol.asyncDispose]();
   };
-  return { checks, checkNow: () => watch.checkNow(), [Symbol.asyncDispose]: end };
+  return { watch, checks, checkNow: () => watch.checkNow(), [Symbol.asyncDispose]: end };
 }
 
 it("a log is checked again and again", async () => {
@@ -47,4 +48,14 @@ it("a log is checked again when a workspace has arrived", async () => {
   await until(() => watched.checks.length > 0, { message: "the first check" });
   watched.checkNow();
   await until(() => watched.checks.length === 2, { message: "the second check" });
+});
+
+it("a warning names the sources that have lost most, and counts the others", async () => {
+  const sources = Array.from({ length: 5_000 }, (_, index) =>
+    sourceName({ workspace: "default", developer: `d${index}`, project: "shop", upstream: "skaffold" }),
+  );
+  await using watched = watchEvery(30 * dayMs, new Map(sources.map((source, index) => [source, index + 1])));
+  await until(() => watched.watch.warning, { message: "the warning" });
+  expect(watched.watch.warning).toContain("(default/d4999/shop/skaffold 5000, default/d4998/shop/skaffold 4999, ");
+  expect(watched.watch.warning).toContain("default/d4990/shop/skaffold 4991 and 4990 more)");
 });

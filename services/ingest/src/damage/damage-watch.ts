@@ -1,5 +1,6 @@
 import { endOf, type Offset, offsetOf, type Sequence } from "@tapedeck/shared/log/offset";
 import { formatPosition } from "@tapedeck/shared/log/position";
+import { shortList } from "@tapedeck/shared/output/short-list";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import type { SourceName } from "@tapedeck/shared/source";
 import { delay } from "@tapedeck/shared/sync/delay";
@@ -51,7 +52,8 @@ export class DamageWatch implements AsyncDisposable {
     const { lost } = this.#state;
     const all = [...lost.values()].reduce((sum, count) => sum + count, 0);
     if (all === 0) return undefined;
-    const sources = [...lost].map(([source, count]) => `${source} ${count}`).join(", ");
+    const mostFirst = [...lost].toSorted(([, a], [, b]) => b - a);
+    const sources = shortList(mostFirst.map(([source, count]) => `${source} ${count}`));
     return `the log has lost ${all} recorded ${all === 1 ? "event" : "events"}, because its files were damaged (${sources}): session.gap events show where; \`tapedeck restore\` restores a backup`;
   }
 

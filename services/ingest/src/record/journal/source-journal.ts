@@ -40,9 +40,6 @@ export type SourceJournalOptions = {
   readonly onPublishFailure: (published: Exclude<PublishOutcome, { outcome: "acknowledged" }>) => void;
 };
 
-/** The longest delay that a timer supports. */
-const maxTimerMs = 2 ** 31 - 1;
-
 /**
  * Waits while the log is unavailable. Rejects when the signal aborts.
  * @throws TapedeckError not_ready when the workspace is in another shard, or on its way there
@@ -166,8 +163,7 @@ export class SourceJournal implements AsyncDisposable {
   #scheduleCheckpoint(ttlSeconds: number | undefined): void {
     stopTimer(this.#checkpointTimer);
     if (ttlSeconds === undefined) return;
-    const delayMs = Math.min(ttlSeconds * 500, maxTimerMs);
-    this.#checkpointTimer = startTimer(() => this.#publishCheckpoint(), delayMs).unref();
+    this.#checkpointTimer = startTimer(() => this.#publishCheckpoint(), ttlSeconds * 500).unref();
   }
 
   #publishCheckpoint(): void {
