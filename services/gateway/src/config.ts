@@ -117,7 +117,7 @@ export function gatewaySettings(read: SettingsReader): GatewayConfig {
     servicesCa: servicesAuthorities(read),
     origins: read.list("gateway.origins", [], {
       description:
-        "Origins of web pages that may make requests, beside loopback; with `auth: none` they only read. Patterns: `http://localhost:*` (any port), `vscode-webview://*`.",
+        "Origins of web pages that may make requests, beside loopback; with `auth: none` they only read. Patterns: `http://localhost:*`, `vscode-webview://*`.",
     }),
     endpoints: read.custom<readonly Endpoint[], readonly Endpoint[]>("endpoints", endpoints, [], {
       description: "Extra listeners, each bound to one source, for clients that cannot name one.",

@@ -93,7 +93,7 @@ const everySource = {
     defaultText: "none",
   }),
   redact: switched.default("on").meta({
-    description: "Mask secrets before anything is stored. See [secrets](secrets.md).",
+    description: "Mask secrets before anything is stored ([secrets](secrets.md)).",
     form: "`on`, `off`",
   }),
   standby: z.boolean({ error: "expected true or false" }).default(false).meta({
@@ -275,7 +275,7 @@ export function ingestSettings(read: SettingsReader): IngestConfig {
       }),
     },
     requireRedact: read.boolean("ingest.requireRedact", false, {
-      description: "Refuses every recording with `redact: off`. See [secrets](secrets.md).",
+      description: "Refuses recordings with `redact: off` ([secrets](secrets.md)).",
     }),
     check: {
       everyMs: read.duration("ingest.check.every", 24 * 3_600_000, {

@@ -72,7 +72,7 @@ export function querySettings(read: SettingsReader): QueryConfig {
     batchEvents: read.integer("query.batchEvents", defaultLimits.events, {
       min: 1,
       max: 10_000,
-      description: "The most events that one transaction writes to the tables.",
+      description: "The most events of one transaction.",
     }),
   };
   const { grpc, health, servicesKey } = config;

@@ -51,8 +51,8 @@ export async function settingsPage(): Promise<string> {
 const howToSet = `Settings are flags of [\`tapedeck up\`](commands.md#up), environment variables, or keys of \`tapedeck.yaml\` in the current folder (or
 \`--config FILE\`). The environment takes precedence over the file. Wrong or unknown settings stop the start, and one error lists all.`;
 
-const howToWrite = `A **duration** is a number with a unit: \`500ms\`, \`30s\`, \`10m\`, \`2h\`, \`30d\`. **Bytes** and counts are plain numbers. A **port**
-of 0 is any free port. A **list of texts** is a YAML list; in the environment its items are separated by commas. \`sources\`,
+const howToWrite = `A **duration** is a number with a unit: \`500ms\`, \`30s\`, \`10m\`, \`2h\`, \`30d\`. **Bytes** and counts are plain numbers. A **port** is 0
+(any free one) to 65535. A **list of texts** is a YAML list; in the environment its items are separated by commas. \`sources\`,
 \`endpoints\`, \`oidc.grants\` and \`shards\` are JSON in the environment; their keys are below.`;
 
 const several = "Several services";

@@ -45,7 +45,7 @@ export function formText(definition: SettingDefinition): string {
     case "boolean":
       return "`true`, `false`";
     case "duration":
-      return definition.min ? `duration, ${durationText(definition.min)} or more` : "duration";
+      return definition.min ? `duration ≥ ${durationText(definition.min)}` : "duration";
     case "list":
       return "list of texts";
     case "choice":
@@ -58,7 +58,7 @@ export function formText(definition: SettingDefinition): string {
 }
 
 function numberText({ unit, min = 0, max = Number.MAX_SAFE_INTEGER }: SettingDefinition): string {
-  if (unit === "port") return `port, ${min} to ${max}`;
-  const range = max === Number.MAX_SAFE_INTEGER ? `${min} or more` : `${min} to ${max}`;
-  return unit === undefined ? range : `${unit}, ${range}`;
+  if (unit === "port") return "port";
+  const range = max === Number.MAX_SAFE_INTEGER ? `≥ ${min}` : `${min} to ${max}`;
+  return unit === undefined ? range : `${unit} ${range}`;
 }

@@ -57,7 +57,7 @@ export type HealthAddress = {
 export function healthSettings(read: SettingsReader, service: "ingest" | "query", port: number): HealthAddress {
   return {
     host: read.string(`${service}.health.host`, "127.0.0.1", {
-      description: `Where the health port of ${service} listens. Change it only for services on several machines.`,
+      description: `Where the health port of ${service} listens.`,
     }),
     port: read.port(`${service}.health.port`, port, {
       description: `HTTP of ${service} for operators: \`/healthz\`, \`/readyz\`, \`/metrics\`.`,

@@ -30,7 +30,7 @@ export async function generateDictionary(url: string): Promise<string> {
     for (const column of own) described.set(rowOf(column), title);
     const references = [...Map.groupBy(elsewhere, (column) => described.get(rowOf(column)) ?? "")].map(
       ([place, columns]) =>
-        `[${place}](#${anchor(place)}): ${columns.map(({ column }) => `\`${column}\``).join(", ")}.`,
+        `[${place === commonColumns ? "Common" : place}](#${anchor(place)}): ${columns.map(({ column }) => `\`${column}\``).join(", ")}.`,
     );
     return [
       ...[`## ${title}`, "", about?.comment, ""],

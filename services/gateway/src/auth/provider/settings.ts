@@ -92,10 +92,10 @@ export function providerSettings(read: SettingsReader, context: ProviderContext)
   });
   const developerClaim = read.string("oidc.developerClaim", undefined, {
     description:
-      "The claim that names the developer for the role `recorder`. Choose one that people cannot change themselves.",
+      "The claim with the developer for the role `recorder`; one that people cannot change themselves.",
   });
   const written = read.custom<WrittenGrants, WrittenGrants>("oidc.grants", grants, [], {
-    description: "Which claims give which roles. Without a grant a person has no role and no access.",
+    description: "Which claims give which roles. Without a grant a person has no access.",
   });
   const page = pageSettings(read);
   if (issuer === undefined) {
@@ -118,7 +118,7 @@ export function providerSettings(read: SettingsReader, context: ProviderContext)
 
 function pageSettings(read: SettingsReader): PageSignInSettings | undefined {
   const clientId = read.string("oidc.clientId", undefined, {
-    description: "Tapedeck's client id at the provider, for signing in on the page. It needs `oidc.pageUrl`.",
+    description: "Tapedeck's client id, for signing in on the page. It needs `oidc.pageUrl`.",
   });
   const clientSecret = read.string("oidc.clientSecret", undefined, {
     description: "That client's secret; none for a public client.",
