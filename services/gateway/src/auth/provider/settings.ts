@@ -91,8 +91,7 @@ export function providerSettings(read: SettingsReader, context: ProviderContext)
     description: "The claim with a person's name, for control calls; else `sub`.",
   });
   const developerClaim = read.string("oidc.developerClaim", undefined, {
-    description:
-      "The claim with the developer for the role `recorder`; one that people cannot change themselves.",
+    description: "The claim with the developer for the role `recorder`; one that people cannot change themselves.",
   });
   const written = read.custom<WrittenGrants, WrittenGrants>("oidc.grants", grants, [], {
     description: "Which claims give which roles. Without a grant a person has no access.",
