@@ -18,7 +18,7 @@ it("after a login maintenance commands use its address and token; local commands
     err: expect.stringContaining(on.at("backup", there)),
   });
   const erase = ["erase", "--session", acme.session];
-  const nobody = "tapedeck: stdin is not a terminal, so the erasure can't be confirmed: add --yes.\n";
+  const nobody = "tapedeck: nothing was erased: stdin is not a terminal, so nobody can confirm it; add --yes.\n";
   expect(await on.tapedeck(erase, env)).toMatchObject({ code: 1, err: `${on.at("erase", there)}${nobody}` });
   expect(await on.tapedeck([...erase, "--yes"], env)).toMatchObject({
     code: 1,

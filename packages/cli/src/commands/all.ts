@@ -39,6 +39,7 @@ const commands: Readonly<Record<string, () => Promise<Command>>> = {
   logout: async () => (await import("./login/command.ts")).logoutCommand(),
   context: async () => (await import("./context/command.ts")).contextCommand(),
   doctor: async () => (await import("./doctor/command.ts")).doctorCommand(),
+  uninstall: async () => (await import("./uninstall/command.ts")).uninstallCommand(),
   completion: async () => (await import("./completion/command.ts")).completionCommand(),
 };
 

@@ -16,25 +16,37 @@ export type Column = {
   readonly align?: "left" | "right";
   /** Its cells are pasted into other commands, so they are never cut. */
   readonly isName?: boolean;
+  /** Left out where the others would be cut too much with it. */
+  readonly isExtra?: boolean;
 };
+
+/** A text that is cut further says too little. */
+const minText = 32;
 
 /**
  * Columns of text without lines; what a cell is coloured with does not count. Where a terminal is too narrow for all, the widest
  * columns are cut. A pipe gets everything.
  */
 export function table(
-  columns: readonly Column[],
+  all: readonly Column[],
   rows: readonly (readonly string[])[],
-  maxWidth = outputColumns(),
+  maxWidth = outputColumns() ?? Number.POSITIVE_INFINITY,
 ): string {
+  const natural = naturalWidths(all, rows);
+  const isTooNarrow = cutWidths(all, natural, maxWidth).some(
+    (width, at) => width < Math.min(minText, natural[at] ?? 0),
+  );
+  const isShown = (at: number) => !(isTooNarrow && all[at]?.isExtra);
+  const columns = all.filter((_, at) => isShown(at));
+  const widths = natural.filter((_, at) => isShown(at));
   const made = new Table({
     head: columns.map(({ title }) => coloured("dim", title)),
     colAligns: columns.map(({ align = "left" }) => align),
-    colWidths: columnWidths(columns, rows, maxWidth),
+    colWidths: cutWidths(columns, widths, maxWidth),
     chars: { ...noLines, middle: between },
     style: { head: [], border: [], compact: true, "padding-left": 0, "padding-right": 0 },
   });
-  for (const row of rows) made.push([...row]);
+  for (const row of rows) made.push(row.filter((_, at) => isShown(at)));
   return made
     .toString()
     .split("\n")
@@ -42,17 +54,18 @@ export function table(
     .join("\n");
 }
 
-function columnWidths(
-  columns: readonly Column[],
-  rows: readonly (readonly string[])[],
-  maxWidth = Number.POSITIVE_INFINITY,
-): number[] {
-  const widths = columns.map(({ title }, at) =>
-    Math.max(stringWidth(title), ...rows.map((row) => stringWidth(row[at] ?? ""))),
-  );
-  const room = maxWidth - between.length * (columns.length - 1);
+function naturalWidths(columns: readonly Column[], rows: readonly (readonly string[])[]): readonly number[] {
+  return columns.map(({ title }, at) => Math.max(stringWidth(title), ...rows.map((row) => stringWidth(row[at] ?? ""))));
+}
+
+function widthOf(widths: readonly number[]): number {
+  return widths.reduce((sum, width) => sum + width, 0) + between.length * (widths.length - 1);
+}
+
+function cutWidths(columns: readonly Column[], natural: readonly number[], maxWidth: number): number[] {
+  const widths = [...natural];
   const isCuttable = (at: number) => !columns[at]?.isName && (widths[at] ?? 0) > stringWidth(columns[at]?.title ?? "");
-  for (let excess = widths.reduce((sum, width) => sum + width, 0) - room; excess > 0; excess--) {
+  for (let excess = widthOf(widths) - maxWidth; excess > 0; excess--) {
     const [widest] = [...widths.keys()].filter(isCuttable).toSorted((a, b) => (widths[b] ?? 0) - (widths[a] ?? 0));
     if (widest === undefined) break;
     widths[widest] = (widths[widest] ?? 0) - 1;

@@ -23,6 +23,16 @@ const ours: ReadonlySet<string> = new Set([
 /** Once made it is always there. */
 const sureSign = "secrets";
 
+/** Whether an `up` has made the folder its own. */
+export async function isDataFolder(folder: string): Promise<boolean> {
+  return (await readdir(folder).catch((): string[] => [])).includes(sureSign);
+}
+
+/** What Tapedeck has made in a data folder. */
+export async function namesInDataFolder(folder: string): Promise<readonly string[]> {
+  return (await readdir(folder)).filter((name) => ours.has(name) || lockFile.test(name));
+}
+
 const leastFreeBytes = 256 * 1024 * 1024;
 
 /**

@@ -6,11 +6,11 @@ import type { Erasure } from "@tapedeck/shared/log/erasures/erasure-store";
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import type { NatsConnection } from "nats";
 import { CommandError } from "../../command-error.ts";
+import { confirm } from "../../confirm.ts";
 import { shortSource } from "../../display/source-name.ts";
 import { userHere } from "../../maintain/audit-here.ts";
 import { dialRunning } from "../../maintain/here.ts";
 import type { Erasing } from "../../maintain/remote.ts";
-import { confirm } from "./confirm.ts";
 import type { EraseOptions } from "./options.ts";
 import { showErasure } from "./show.ts";
 
@@ -24,7 +24,8 @@ export async function eraseHere(options: EraseOptions): Promise<void> {
   process.once("SIGINT", () => stop.abort());
   const deps = { nats, log, signal: stop.signal };
   const ask = async (source: string) => {
-    if (!yes) await confirm(`Erase session ${session} of ${shortSource(source)}? This can't be undone. [y/N] `);
+    if (!yes)
+      await confirm(`Erase session ${session} of ${shortSource(source)}? This can't be undone. [y/N] `, "erased");
   };
   const request = { session, workspace: undefined, ...userHere() };
   const erasure = await beginErasure(request, deps, ask).catch((error: unknown) => {

@@ -1,6 +1,6 @@
+import { confirm } from "../../confirm.ts";
 import { remoteMaintenance } from "../../maintain/remote.ts";
 import { announceTapedeck } from "../../maintain/which-tapedeck.ts";
-import { confirm } from "./confirm.ts";
 import type { EraseOptions } from "./options.ts";
 import { showErasure } from "./show.ts";
 
@@ -14,7 +14,7 @@ export async function erase(options: EraseOptions): Promise<void> {
 
 async function eraseElsewhere(options: EraseOptions): Promise<void> {
   const { url, session, yes } = options;
-  if (!yes) await confirm(`Erase session ${session}? This can't be undone. [y/N] `);
+  if (!yes) await confirm(`Erase session ${session}? This can't be undone. [y/N] `, "erased");
   const stop = new AbortController();
   process.once("SIGINT", () => stop.abort());
   await showErasure(remoteMaintenance(url).erase(session, stop.signal), { ...options, signal: stop.signal });

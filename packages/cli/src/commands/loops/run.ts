@@ -7,7 +7,7 @@ import { agoText, tookText } from "../../display/durations.ts";
 import { print, printJson } from "../../display/output.ts";
 import { plainLine } from "../../display/plain-line.ts";
 import { statusColour } from "../../display/status-colour.ts";
-import { table } from "../../display/table.ts";
+import { type Column, table } from "../../display/table.ts";
 import { shortLoopName } from "../../sources/named-loop.ts";
 import { namedSources, sourcesOrFolder } from "../../sources/named-source.ts";
 
@@ -18,6 +18,13 @@ export type LoopsOptions = ListFilter & {
   readonly all?: boolean;
   readonly limit: number;
 };
+
+const columns: readonly Column[] = [
+  { title: "LOOP", isName: true },
+  ...["STARTED", "OUTCOME", "WAITED"].map((title) => ({ title })),
+  { title: "REASON", isExtra: true },
+  { title: "FAILED FIRST" },
+];
 
 const over = ["succeeded", "failed", "canceled", "unknown"];
 
@@ -52,8 +59,7 @@ export async function loops({ url, json, outcome, all, limit, ...filter }: Loops
     loop.cause?.reason ?? "",
     causeText(loop),
   ]);
-  const others = ["STARTED", "OUTCOME", "WAITED", "REASON", "FAILED FIRST"].map((title) => ({ title }));
-  print(table([{ title: "LOOP", isName: true }, ...others], rows));
+  print(table(columns, rows));
 }
 
 /** "sync web (4 tries): container not found", also of a loop that went on and succeeded. */
