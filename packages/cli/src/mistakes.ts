@@ -89,7 +89,11 @@ function commandMeant(
   }
   if (known.commands.length === 0) return [[first], rest];
   const [second = "", ...others] = rest;
-  const inner = childOf(known, second)?.name() ?? nearest(second, namesIn(known));
+  const isMissing = second === "" || second.startsWith("-");
+  const inner = isMissing
+    ? (childOf(known, "list") ?? known.commands[0])?.name()
+    : (childOf(known, second)?.name() ?? nearest(second, namesIn(known)));
+  if (isMissing && inner !== undefined) return [[first, inner], rest];
   return inner === undefined ? [undefined, rest] : [[first, inner], others];
 }
 

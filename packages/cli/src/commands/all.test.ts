@@ -46,6 +46,7 @@ it("suggests the line that was probably meant", async () => {
     "get loops -n 5": "loops -n 5",
     "loops -n shop": "loops --project shop",
     "why loop 54": "why 54",
+    tokens: "token list",
     "tail --al x": "tail --all x",
   };
   for (const [typed, line] of Object.entries(meant))

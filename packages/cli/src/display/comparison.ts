@@ -55,6 +55,7 @@ function sideLines(side: ComparedSide): string[] {
 function reasonLine(cause: Cause | null): string[] {
   if (cause === null) return [];
   const place = placeText(cause);
+  if (cause.reason === "other") return place === "" ? [] : [`  in ${plainLine(place)}`];
   return [`  ${plainLine(place === "" ? cause.reason : `${cause.reason} in ${place}`)}`];
 }
 

@@ -33,20 +33,16 @@ export function table(
   maxWidth = outputColumns() ?? Number.POSITIVE_INFINITY,
 ): string {
   const natural = naturalWidths(all, rows);
-  const isTooNarrow = cutWidths(all, natural, maxWidth).some(
-    (width, at) => width < Math.min(minText, natural[at] ?? 0),
-  );
-  const isShown = (at: number) => !(isTooNarrow && all[at]?.isExtra);
-  const columns = all.filter((_, at) => isShown(at));
-  const widths = natural.filter((_, at) => isShown(at));
+  const shown = shownColumns(all, natural, maxWidth);
+  const columns = shown.flatMap((at) => all[at] ?? []);
   const made = new Table({
     head: columns.map(({ title }) => coloured("dim", title)),
     colAligns: columns.map(({ align = "left" }) => align),
-    colWidths: cutWidths(columns, widths, maxWidth),
+    colWidths: cutWidths(all, natural, shown, maxWidth),
     chars: { ...noLines, middle: between },
     style: { head: [], border: [], compact: true, "padding-left": 0, "padding-right": 0 },
   });
-  for (const row of rows) made.push(row.filter((_, at) => isShown(at)));
+  for (const row of rows) made.push(shown.map((at) => row[at] ?? ""));
   return made
     .toString()
     .split("\n")
@@ -58,15 +54,37 @@ function naturalWidths(columns: readonly Column[], rows: readonly (readonly stri
   return columns.map(({ title }, at) => Math.max(stringWidth(title), ...rows.map((row) => stringWidth(row[at] ?? ""))));
 }
 
+/** All, or all that fit without those that are least needed, the last of which goes first. */
+function shownColumns(columns: readonly Column[], natural: readonly number[], maxWidth: number): readonly number[] {
+  let shown: readonly number[] = [...natural.keys()];
+  for (;;) {
+    const cut = cutWidths(columns, natural, shown, maxWidth);
+    const isTooNarrow = shown.some((at, index) => (cut[index] ?? 0) < Math.min(minText, natural[at] ?? 0));
+    const last = isTooNarrow || widthOf(cut) > maxWidth ? shown.findLast((at) => columns[at]?.isExtra) : undefined;
+    if (last === undefined) return shown;
+    shown = shown.filter((at) => at !== last);
+  }
+}
+
 function widthOf(widths: readonly number[]): number {
   return widths.reduce((sum, width) => sum + width, 0) + between.length * (widths.length - 1);
 }
 
-function cutWidths(columns: readonly Column[], natural: readonly number[], maxWidth: number): number[] {
-  const widths = [...natural];
-  const isCuttable = (at: number) => !columns[at]?.isName && (widths[at] ?? 0) > stringWidth(columns[at]?.title ?? "");
+/** Texts are cut: neither names nor numbers, which are on the right. */
+function cutWidths(
+  columns: readonly Column[],
+  natural: readonly number[],
+  shown: readonly number[],
+  maxWidth: number,
+): number[] {
+  const widths = shown.map((at) => natural[at] ?? 0);
+  const least = shown.map((at) => {
+    const { title = "", align, isName } = columns[at] ?? {};
+    return isName || align === "right" ? Number.POSITIVE_INFINITY : stringWidth(title);
+  });
   for (let excess = widthOf(widths) - maxWidth; excess > 0; excess--) {
-    const [widest] = [...widths.keys()].filter(isCuttable).toSorted((a, b) => (widths[b] ?? 0) - (widths[a] ?? 0));
+    const cuttable = [...widths.keys()].filter((at) => (widths[at] ?? 0) > (least[at] ?? 0));
+    const [widest] = cuttable.toSorted((a, b) => (widths[b] ?? 0) - (widths[a] ?? 0));
     if (widest === undefined) break;
     widths[widest] = (widths[widest] ?? 0) - 1;
   }

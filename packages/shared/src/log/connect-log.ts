@@ -86,7 +86,7 @@ function closeOnAbort(nats: NatsConnection, signal: AbortSignal | undefined): Di
 /** How to connect to the log, with retries until the signal aborts. */
 export type ConnectLogOptions<T> = LogConnectorOptions & {
   readonly signal: AbortSignal;
-  /** Logged once, at the first failure. */
+  /** Logged once, at the first failure; so is the end of it. */
   readonly awayMessage: string;
   /** The longest delay between two attempts. */
   readonly maxDelayMs?: number;
@@ -107,7 +107,10 @@ export async function connectLog<T>(options: ConnectLogOptions<T>): Promise<T | 
   const delays = backoff(100, maxDelayMs);
   for (let isFirst = true; !signal.aborted; isFirst = false) {
     try {
-      return await connector.open(prepare, { signal });
+      const opened = await connector.open(prepare, { signal });
+      // Who has read that it is away reads that it is back.
+      if (!isFirst) logger.warn({ url: natsHosts(settings.url) }, "the log is available");
+      return opened;
     } catch (error) {
       if (isFinal(error)) throw error;
       if (isFirst && !signal.aborted) logger.warn({ url: natsHosts(settings.url), err: error }, awayMessage);

@@ -14,6 +14,8 @@ export type StatsColumn = {
   readonly cell: (row: StatsRow) => string;
   /** Numbers are on the right. */
   readonly align?: "left";
+  /** Left out on a narrow terminal. */
+  readonly isExtra?: true;
 };
 
 /** One kind of statistics, as the command shows it. */
@@ -54,6 +56,7 @@ const part = (title: string, name: string, total: string): StatsColumn => ({
 const waitedFor: StatsColumn = {
   title: "WAITED FOR",
   align: "left",
+  isExtra: true,
   cell: ({ phases = {} }) =>
     Object.entries(phases)
       .map(([name, { share }]) => ({ name, percent: Math.round(share * 100) }))
@@ -97,8 +100,9 @@ together, and WAITED FOR what they spent it on; other is the time in which no ph
     columns: [
       count("LOOPS", "loops"),
       part("FAILED", "failed", "loops"),
-      part("OVERTAKEN", "overtaken", "loops"),
-      ...[length("P50", "readyP50Ms"), length("P90", "readyP90Ms"), length("P99", "readyP99Ms")],
+      { ...part("OVERTAKEN", "overtaken", "loops"), isExtra: true },
+      ...[length("P50", "readyP50Ms"), length("P90", "readyP90Ms")],
+      { ...length("P99", "readyP99Ms"), isExtra: true },
       length("WAITED", "waitedMs"),
       waitedFor,
     ],

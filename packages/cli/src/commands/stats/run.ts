@@ -32,7 +32,7 @@ export async function stats(kind: StatsKind, options: StatsOptions): Promise<voi
     await reportUnrecorded(api, sources);
     return;
   }
-  const numbers = kind.columns.map(({ title, align = "right" }) => ({ title, align }));
+  const numbers = kind.columns.map(({ title, align = "right", isExtra = false }) => ({ title, align, isExtra }));
   const rows = page.items.map((row) => [
     ...group.map((name) => groupText(row, name)),
     ...kind.columns.map(({ cell }) => cell(row)),
@@ -47,10 +47,12 @@ function untimedText(untimed: number): string {
   return `${are} in no percentile: a clock was wrong, or a start was not seen.`;
 }
 
-/** An error may have many lines, of which the first is the summary. */
+/** An error may have many lines, of which the first is the summary. A cause begins with its reason, which may stand beside it. */
 function groupText(row: StatsRow, name: string): string {
   const value = name.startsWith("label.") ? ownValue(row.labels, name.slice("label.".length)) : ownValue(row, name);
-  return plainLine(String(value ?? "").split("\n")[0] ?? "");
+  const text = plainLine(String(value ?? "").split("\n")[0] ?? "");
+  const reason = `${row.reason ?? ""}: `;
+  return name === "cause" && text.startsWith(reason) ? text.slice(reason.length) : text;
 }
 
 /** "errorCode" is ERROR CODE. */
