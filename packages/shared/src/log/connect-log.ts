@@ -108,7 +108,7 @@ export async function connectLog<T>(options: ConnectLogOptions<T>): Promise<T | 
   for (let isFirst = true; !signal.aborted; isFirst = false) {
     try {
       const opened = await connector.open(prepare, { signal });
-      // Who has read that it is away reads that it is back.
+      // A reader of the first message learns when it no longer holds.
       if (!isFirst) logger.warn({ url: natsHosts(settings.url) }, "the log is available");
       return opened;
     } catch (error) {

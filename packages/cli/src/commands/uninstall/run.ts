@@ -63,7 +63,7 @@ async function keptIn(folder: string, names: readonly string[], what: string): P
   return [{ folder, names, what, bytes: sizes.reduce((sum, size) => sum + size, 0) }];
 }
 
-/** Of a folder, that of all files in it. A file may go meanwhile. */
+/** The size of a file, or of all files in a folder. A file may go meanwhile. */
 async function sizeOf(path: string): Promise<number> {
   const is = await stat(path).catch(() => undefined);
   if (is === undefined) return 0;
