@@ -16,7 +16,7 @@ export type StatsOptions<Group extends string = string> = {
   readonly developers?: readonly string[];
   readonly projects?: readonly string[];
   readonly sources?: readonly string[];
-  /** Only builds, flakes, failures and green have it. */
+  /** Not of commands. Loops are those in which one was built. */
   readonly artifacts?: readonly string[];
   /** All of them must match. */
   readonly labels?: Readonly<Record<string, string>>;

@@ -90,20 +90,30 @@ export function withSources<Options extends { readonly source?: readonly string[
 
 /** Adds what narrows a list or a live view to some sources. */
 export function addSourceFilter(command: Command): Command {
+  return addSourceFlags(command.addArgument(sourcesArgument()));
+}
+
+/** Adds what narrows a list. */
+export function addListFilter(command: Command): Command {
+  return addListFlags(command.addArgument(sourcesArgument()));
+}
+
+/** The same, for a command with other arguments. */
+export function addListFlags(command: Command, { hasArtifact = true } = {}): Command {
+  addSourceFlags(command).option(
+    "--label <name=value>",
+    "only with this label; repeatable: all must match",
+    collectLabel,
+  );
+  if (hasArtifact) command.option("--artifact <name>", "only where this was built; repeatable", collectList);
+  return command.addOption(sinceOption()).addOption(untilOption());
+}
+
+function addSourceFlags(command: Command): Command {
   return command
-    .addArgument(sourcesArgument())
     .addOption(sourcesOption())
     .option("--developer <name>", "only these developers; repeatable", collectList)
     .option("--project <name>", "only these projects; repeatable", collectList);
-}
-
-/** Adds what narrows all lists and statistics. */
-export function addListFilter(command: Command): Command {
-  return addSourceFilter(command)
-    .option("--label <name=value>", "only with this label; repeatable", collectLabel)
-    .option("--artifact <name>", "only these artifacts; repeatable", collectList)
-    .addOption(sinceOption())
-    .addOption(untilOption());
 }
 
 export const limitOption = (limit: number) =>

@@ -1,4 +1,5 @@
 import type { Operation } from "@tapedeck/client";
+import { maxValues } from "@tapedeck/shared/filter/filter";
 import { largestPage } from "@tapedeck/shared/largest-page";
 import type { ApiClient, Page } from "../api/api.ts";
 import { CommandError } from "../command-error.ts";
@@ -19,11 +20,19 @@ export function fullLoopName({ session, runner, loop }: Omit<ListedLoop, "source
   return `${session}.${runner}.${loop}`;
 }
 
-/** The shortest name that `tapedeck why` takes for this loop. A number means the newest loop of its source that has it. */
-export function shortLoopName(one: ListedLoop, newest: ListedLoop | undefined): string {
-  const isCurrent = newest?.session === one.session && newest.runner === one.runner;
-  const short = isCurrent ? one.loop : fullLoopName({ ...one, session: one.session.slice(-shortLetters) });
-  return `${spokenSource(one.source)}#${short}`;
+/** What `tapedeck why` takes for each of these loops, as short as can be: a number is that of the newest loop of its source. */
+export async function loopNames(api: ApiClient, loops: readonly ListedLoop[]): Promise<(loop: ListedLoop) => string> {
+  const sources = [...new Set(loops.map((one) => one.source))];
+  const source = sources.length > maxValues ? undefined : sources;
+  const newestOfEach = { source, kind: "loop", per_source: 1, limit: largestPage };
+  const { items } =
+    sources.length === 0 ? { items: [] } : await api.get<Page<ListedLoop>>("/api/v1/operations", newestOfEach);
+  return (one) => {
+    const newest = items.find((other) => other.source === one.source);
+    const isCurrent = newest?.session === one.session && newest.runner === one.runner;
+    const short = isCurrent ? one.loop : fullLoopName({ ...one, session: one.session.slice(-shortLetters) });
+    return `${spokenSource(one.source)}#${short}`;
+  };
 }
 
 /**

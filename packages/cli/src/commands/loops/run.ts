@@ -1,5 +1,5 @@
-import type { Operation } from "@tapedeck/client";
-import { apiAt, type Page } from "../../api/api.ts";
+import type { HistoryItem, HistoryPage } from "@tapedeck/client";
+import { apiAt } from "../../api/api.ts";
 import { isAll, type ListFilter, listParameters } from "../../api/list-filter.ts";
 import { reportUnrecorded } from "../../api/unrecorded.ts";
 import { coloured } from "../../display/colour.ts";
@@ -8,7 +8,7 @@ import { print, printJson } from "../../display/output.ts";
 import { plainLine } from "../../display/plain-line.ts";
 import { statusColour } from "../../display/status-colour.ts";
 import { type Column, table } from "../../display/table.ts";
-import { shortLoopName } from "../../sources/named-loop.ts";
+import { loopNames } from "../../sources/named-loop.ts";
 import { namedSources, sourcesOrFolder } from "../../sources/named-source.ts";
 
 export type LoopsOptions = ListFilter & {
@@ -33,7 +33,7 @@ export async function loops({ url, json, outcome, all, limit, ...filter }: Loops
   const isNarrowed = all || filter.developer !== undefined || filter.project !== undefined;
   const sources = await (isNarrowed ? namedSources : sourcesOrFolder)(api, filter.source);
   const parameters = { ...listParameters(filter, sources), kind: "loop" };
-  const page = await api.get<Page<Operation>>("/api/v1/operations", { ...parameters, outcome: outcome ?? over, limit });
+  const page = await api.get<HistoryPage>("/api/v1/search", { ...parameters, outcome: outcome ?? over, limit });
   if (json) {
     printJson(page);
     return;
@@ -43,16 +43,9 @@ export async function loops({ url, json, outcome, all, limit, ...filter }: Loops
     await reportUnrecorded(api, sources);
     return;
   }
-  const { items: newest } = await api.get<Page<Operation>>("/api/v1/operations", {
-    source: [...new Set(page.items.map(({ source }) => source))],
-    kind: "loop",
-    per_source: 1,
-  });
+  const nameOf = await loopNames(api, page.items);
   const rows = page.items.map((loop) => [
-    shortLoopName(
-      loop,
-      newest.find(({ source }) => source === loop.source),
-    ),
+    nameOf(loop),
     agoText(loop.startedAt),
     coloured(statusColour(loop.outcome ?? ""), loop.outcome ?? ""),
     tookText(loop),
@@ -63,7 +56,7 @@ export async function loops({ url, json, outcome, all, limit, ...filter }: Loops
 }
 
 /** "sync web (4 tries): container not found", also of a loop that went on and succeeded. */
-function causeText({ cause, outcome }: Operation): string {
+function causeText({ cause, outcome }: HistoryItem): string {
   if (cause === null) return outcome === "failed" ? "failed; the tool gave no reason" : "";
   const tries = cause.tries > 1 ? `(${cause.tries} tries)` : "";
   const name = [cause.phase, cause.subject, tries].filter((part) => part !== "").join(" ");

@@ -1,34 +1,18 @@
 import { Command } from "commander";
-import {
-  collectLabel,
-  collectList,
-  jsonOption,
-  sinceOption,
-  sourceOption,
-  untilOption,
-  urlOption,
-  wholeNumber,
-} from "../options.ts";
+import { addListFlags, collectList, jsonOption, limitOption, urlOption } from "../options.ts";
 import type { SearchCommandOptions } from "./run.ts";
 
 export const searchCommand = () =>
-  new Command("search")
+  addListFlags(new Command("search"))
     .summary("find a text in all that was recorded, or list it")
     .description(`Finds a text in causes, artifacts, labels, names and the output of failed steps (all output with \
 query.textRows), and prints the first line that has it: of loops, commands, jobs, pods and sessions of everybody, the newest \
 first. Without a text it lists them.`)
     .argument("[text...]", "the text; three letters or digits in a row at least")
-    .addOption(sourceOption())
-    .option("--developer <developer>", "only of this developer; repeatable", collectList)
-    .option("--project <project>", "only of this project; repeatable", collectList)
     .option("--kind <kind>", "only loop, command, job, pod or session; repeatable", collectList)
     .option("--outcome <outcome>", "only succeeded, failed, canceled or unknown; repeatable", collectList)
     .option("--reason <reason>", 'only this class of causes, such as "compile error"; repeatable', collectList)
-    .option("--artifact <artifact>", "only where it was built; repeatable", collectList)
-    .option("--label <name=value>", "only with this label; repeatable: all must match", collectLabel)
-    .addOption(sinceOption())
-    .addOption(untilOption())
-    .option("-n, --limit <n>", "show at most n", wholeNumber, 20)
+    .addOption(limitOption(20))
     .addOption(jsonOption())
     .addOption(urlOption())
     .addHelpText(

@@ -1,11 +1,19 @@
 import { Command, Option } from "commander";
-import { addListFilter, collectList, jsonOption, urlOption, wholeNumber, withSources } from "../options.ts";
+import {
+  addListFlags,
+  collectList,
+  jsonOption,
+  sourcesArgument,
+  urlOption,
+  wholeNumber,
+  withSources,
+} from "../options.ts";
 import { type StatsKind, statsKinds } from "./kinds.ts";
 import type { StatsOptions } from "./run.ts";
 
 function kindCommand(kind: StatsKind): Command {
   const { name, groups } = kind;
-  return addListFilter(new Command(name))
+  return addListFlags(new Command(name).addArgument(sourcesArgument()), kind)
     .summary(kind.summary)
     .description(kind.description)
     .option(

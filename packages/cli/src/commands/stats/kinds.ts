@@ -30,6 +30,7 @@ export type StatsKind = {
   readonly groups: readonly string[];
   readonly group: readonly string[];
   readonly columns: readonly StatsColumn[];
+  /** Whether it can be narrowed to artifacts. */
   readonly hasArtifact: boolean;
   readonly examples: readonly string[];
 };
@@ -96,7 +97,7 @@ change until it was ready. OVERTAKEN counts loops whose next change came before 
 together, and WAITED FOR what they spent it on; other is the time in which no phase ran.`,
     groups: ofAll,
     group: ["developer", "project"],
-    hasArtifact: false,
+    hasArtifact: true,
     columns: [
       count("LOOPS", "loops"),
       part("FAILED", "failed", "loops"),

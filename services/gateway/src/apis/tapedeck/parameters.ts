@@ -76,7 +76,7 @@ const label = many(
 /** What every kind of statistics can be grouped by, besides labels. */
 const ofAll = ["developer", "project", "source", "hour", "day", "week", "time"];
 
-const artifact = many(text("web"), "Only these artifacts.");
+const artifact = many(text("web"), "Only these artifacts; only loops in which one was built.");
 const byLabel = /^label\../;
 
 export function statsParameters({ columns, hasLoops }: StatsKind) {
@@ -103,7 +103,7 @@ export function statsParameters({ columns, hasLoops }: StatsKind) {
     ...between,
     min_position: minPosition,
     // Typed as if every kind had it. It is never set for the others, which refuse it.
-    ...(("artifact" in columns ? { artifact } : {}) as { artifact: typeof artifact }),
+    ...((hasLoops ? { artifact } : {}) as { artifact: typeof artifact }),
   });
 }
 

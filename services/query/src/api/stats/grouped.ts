@@ -19,6 +19,8 @@ export type Counted<Figure extends string> = {
   readonly at?: SqlCondition;
   /** Session, runner and loop of what the row is about, as the API names a loop. */
   readonly loop?: SqlCondition;
+  /** The condition that a row is about one of these artifacts, where no column is the artifact. */
+  readonly ofArtifacts?: (artifacts: readonly string[]) => SqlCondition;
   /** The columns to filter and to group by, besides those that every kind has. */
   readonly columns: Readonly<Record<string, SqlCondition>>;
   readonly figures: Readonly<Record<Figure, SqlCondition>>;
@@ -44,7 +46,8 @@ export async function countGrouped<Figure extends string>(
   const groups = [...new Set(request.group)];
   const columns = columnsOf(counted, await zoneName(deps.database(), request.zone));
   const grouped = groups.map((name) => columnOf(columns, name));
-  if (request.artifacts.length > 0 && counted.columns.artifact === undefined) {
+  const { ofArtifacts = (names) => anyOf(counted.columns.artifact ?? sql`null`, names) } = counted;
+  if (request.artifacts.length > 0 && counted.columns.artifact === undefined && counted.ofArtifacts === undefined) {
     throw invalidArgument("these statistics have no artifacts", "artifact");
   }
   // Grouped by themselves and named later: arrays of text are slow to sort.
@@ -58,7 +61,7 @@ export async function countGrouped<Figure extends string>(
     anyOf(sql`t.developer`, request.developers),
     anyOf(sql`t.project`, request.projects),
     namedSources(request),
-    anyOf(counted.columns.artifact ?? sql`null`, request.artifacts),
+    request.artifacts.length === 0 ? undefined : ofArtifacts(request.artifacts),
     ...Object.entries(request.labels).map(([name, value]) => sql`t.labels ->> ${text(name)} = ${text(value)}`),
     ...(counted.at === undefined ? [] : between(counted.at, request)),
     ...(counted.also?.(request) ?? []),

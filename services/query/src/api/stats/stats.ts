@@ -2,7 +2,7 @@ import { BuildStatsRequest, type StatsRequest, type StatsResponse } from "@taped
 import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import { ownValue } from "@tapedeck/shared/own-value";
 import { sql } from "kysely";
-import type { SqlCondition } from "../conditions.ts";
+import { anyOf, type SqlCondition } from "../conditions.ts";
 import type { ApiDeps } from "../deps.ts";
 import { daysBetween } from "./build-stats.ts";
 import { type Counted, countGrouped, loopOf, percentile } from "./grouped.ts";
@@ -20,6 +20,9 @@ const kinds: Readonly<Record<string, Counted<string>>> = {
     from: sql`loop_times`,
     at: sql`t.started_at`,
     loop: loopOf(),
+    ofArtifacts: (names) => sql`exists (
+      select from operations b where b.session = t.session and b.runner = t.runner and b.loop = t.loop
+        and b.kind = 'build' and ${anyOf(sql`b.subject`, names)})`,
     columns: {},
     figures: {
       loops: sql`count(*)`,

@@ -43,8 +43,9 @@ export type StatsKind = {
   readonly what: string;
   /** The name of a row's schema in the API's description. */
   readonly schema: string;
-  /** The columns to group by that not every kind has. With `artifact` its rows can be filtered by that, too. */
+  /** The columns to group by that not every kind has. */
   readonly columns: Readonly<Record<string, z.ZodType>>;
+  /** Its rows are about loops: they can be grouped by the loop, and filtered by artifacts. */
   readonly hasLoops: boolean;
   readonly figures: Readonly<Record<string, Figure<unknown>>>;
 };
