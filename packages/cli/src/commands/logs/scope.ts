@@ -68,21 +68,33 @@ function sessionScope({ session, source, startPosition }: Session): Scope {
   return { session, source, after: positionBefore(startPosition), has: () => true };
 }
 
-/** From its beginning to that of the next one, because Skaffold prints on another channel than it reports its steps. */
+/**
+ * Skaffold prints on another channel than it reports its steps, and either may be late. So what names the loop is looked for from
+ * the loop before to the one after; what an application prints names none, and belongs to the time of the loop.
+ */
 async function loopScope(api: ApiClient, side: ComparedSide): Promise<Scope> {
   const { session, source, unit, runner, loop, startPosition, position } = side;
-  const after = positionBefore(startPosition);
-  if (unit !== "loop") return { session, source, after, until: position, has: () => true };
-  const next = { session, kind: "loop", runner, loop: loop + 1, limit: 1 };
-  const { items } = await api.get<Page<Operation>>("/api/v1/operations", next);
-  const until = items[0]?.startPosition;
+  if (unit !== "loop")
+    return { session, source, after: positionBefore(startPosition), until: position, has: () => true };
+  const startOf = async (other: number) => {
+    const request = { session, kind: "loop", runner, loop: other, limit: 1 };
+    const { items } = await api.get<Page<Operation>>("/api/v1/operations", request);
+    return items[0]?.startPosition;
+  };
+  const [before, next, last] = await Promise.all([
+    startOf(Math.max(0, loop - 1)),
+    startOf(loop + 1),
+    startOf(loop + 2),
+  ]);
   return {
     session,
     source,
-    after,
-    ...(until !== undefined && { until }),
-    has: ({ operation }) =>
-      !operation || operation.kind === "" || (operation.runner === runner && operation.loop === loop),
+    after: positionBefore(before ?? startPosition),
+    ...(last !== undefined && { until: last }),
+    has: ({ operation, position: at }) => {
+      if (operation && operation.kind !== "") return operation.runner === runner && operation.loop === loop;
+      return at >= startPosition && (next === undefined || at < next);
+    },
   };
 }
 
