@@ -47,7 +47,7 @@ export type HistoryItem = {
   readonly kind: HistoryKind | (string & {});
   readonly source: string;
   readonly session: string;
-  /** Of a loop; otherwise 0. */
+  /** The number of a loop's runner; otherwise 0. */
   readonly runner: number;
   readonly loop: number;
   /** The command, job or pod; of a session the command line in which it was recorded. */

@@ -12,7 +12,7 @@ const numbers = `generate_series($1::int, $2::int) n, lateral (select ${develope
   'H-' || n % ${sessions} as session, 1 + n / ${sessions} as loop, n % 10 = 3 as failed,
   case when n % 50000 = 7 then 'rare' else 'image-' || n % 17 end as artifact, 'feature-' || n * 7919::bigint % 5000 as branch) f`;
 
-/** As the projection writes them. Positions are negative: no event of the log has them. */
+/** The rows as the projection writes them. Positions are negative: no event of the log has them. */
 const fill = [
   `insert into tapedeck.operations (id, source, workspace, developer, project, upstream, session, runner, loop, kind, subject, started_at,
      started_ns, ended_at, ended_ns, duration_ms, outcome, error_code, error, cache_hit, injected, platform, iteration, cause, reason,

@@ -5,7 +5,8 @@ export type Sequence = number & { readonly [unit]?: "sequence" };
 
 /**
  * Place of an event in one log, as one number: the sequence of its message, and the event's index in the message.
- * Offsets compare as the log is ordered. Only this file knows how they are made.
+ * Offsets compare as the log is ordered, so that rings, checkpoints, bookmarks and indexes need not compare pairs. Only
+ * this file knows how they are made.
  */
 export type Offset = number & { readonly [unit]: "offset" };
 

@@ -7,7 +7,8 @@
 // 2. The oldest items in memory go to disk first: a crash loses the newest, which Skaffold repeats (v1, v2).
 // 3. What is dropped for lack of room is counted, and an item says so as soon as there is room.
 // 4. append() never waits for the recorder: the upstream is read at its own pace.
-// Why every frame takes this way: docs/decisions/0053-every-frame-passes-the-spill.md.
+// Every frame takes this way, also within ingest: it has to be kept until it is acknowledged anyway, and a second way would
+// need a second order for frames that come while the spill is emptied. It costs 1.6 % of ingest at most.
 import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { Notifier } from "@tapedeck/shared/sync/notifier";
 import type { TapItem } from "../tap.ts";

@@ -57,7 +57,7 @@ export function useHistory(options: SearchOptions, pageSize: number) {
   return { list, error, isReading, more };
 }
 
-/** With what was read of older pages. */
+/** Adds the newest page to what was read of older pages. */
 function refreshed(before: HistoryList | undefined, newest: HistoryPage): HistoryList {
   if (before === undefined || before.items.length <= newest.items.length) return newest;
   const known = new Set(newest.items.map(nameOf));

@@ -17,15 +17,15 @@ export interface BuildDays {
    */
   artifact: string;
   /**
-   * As in build_times_daily.
+   * See build_times_daily.
    */
   builds: number;
   /**
-   * As in build_times_daily.
+   * See build_times_daily.
    */
   cached: number;
   /**
-   * As in build_times_daily.
+   * See build_times_daily.
    */
   canceled: number;
   /**
@@ -37,7 +37,7 @@ export interface BuildDays {
    */
   developer: string;
   /**
-   * As in build_times_daily.
+   * See build_times_daily.
    */
   failed: number;
   /**
@@ -57,7 +57,7 @@ export interface BuildDays {
    */
   project: string;
   /**
-   * As in build_times_daily.
+   * See build_times_daily.
    */
   unknown: number;
   /**
@@ -530,11 +530,11 @@ export interface Failures {
    */
   developer: string | null;
   /**
-   * Error text of what failed first, masked; the loop's where it has none.
+   * See finished_loops.
    */
   error: string | null;
   /**
-   * Error code of what failed first; the loop's where that says more than UNKNOWN_ERROR.
+   * See finished_loops.
    */
   error_code: string | null;
   /**
@@ -817,7 +817,7 @@ export interface History {
 
 export interface LoopLabels {
   /**
-   * Changed labels (branch, commit, dirty) and their new values; null: removed. Others are the session's.
+   * See session_labels.
    */
   labels: unknown;
   /**
@@ -2103,11 +2103,11 @@ export interface TimeToGreen {
    */
   end_position_text: string | null;
   /**
-   * Error text of what failed first, masked; the loop's where it has none.
+   * See finished_loops.
    */
   error: string | null;
   /**
-   * Error code of what failed first; the loop's where that says more than UNKNOWN_ERROR.
+   * See finished_loops.
    */
   error_code: string | null;
   /**

@@ -8,7 +8,7 @@
 //    Empty tables follow any.
 // 3. The next batch is computed while the last one commits; it fails if that commit failed.
 // 4. One event that can't be applied stops no other, and is reported until a later version applies it.
-// Why the fold's state is one row: docs/decisions/0002-one-fold-state-per-session.md.
+// A fold's state is stored whole, as one row per session: columns for all that it remembers would describe it twice.
 import type { LogReader } from "@tapedeck/shared/log/log";
 import type { Offset } from "@tapedeck/shared/log/offset";
 import { beginCheckpoint, ofThisLog, readCheckpoint } from "../db/checkpoint.ts";

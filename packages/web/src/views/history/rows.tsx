@@ -92,7 +92,7 @@ function Line({ item: { hit, cause, outcome }, text }: { readonly item: HistoryI
   );
 }
 
-/** So much before what was found leaves it in sight. */
+/** How much text before a match leaves the match in sight. */
 const longestBefore = 60;
 
 function artifactsText([first = "", ...others]: readonly string[]): string {

@@ -102,7 +102,7 @@ function ofSession({ command_line, started_at, started_ns, ended_at, ended_ns, e
 
 type FoundOutput = Pick<FailedOutputRow, "session" | "unit" | "kind" | "subject" | "step_position" | "text">;
 
-/** So much before and after what was found surely has its line, or as much of it as is shown. */
+/** How much text around a match surely has its line, or as much of it as is shown. */
 const around = 300;
 
 /** For each unit the output of the step that has the text first, cut to what is around it. */
@@ -140,7 +140,7 @@ function hitIn(row: HistoryRow, output: FoundOutput | undefined, searched: strin
   return line === undefined ? undefined : { place: "name", text: line, ...nothing };
 }
 
-/** As Postgres compares with the collation "C". */
+/** Lowers letters as Postgres does with the collation "C". */
 function lowered(text: string): string {
   return text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 }

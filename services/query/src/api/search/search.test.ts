@@ -128,7 +128,7 @@ describe("Search", () => {
     ["a time", { from: timestamp(startedAt + 2_400), to: timestamp(startedAt + 3_500) }, ["loop A1.2", "session B1"]],
     ["a source and a kind", { sources: ["alice/shop"], kinds: ["session"] }, ["session A1"]],
     ["a session", { sessions: ["B1"] }, ["session B1"]],
-    ["what nobody has", { subjects: ["nobody's"] }, []],
+    ["a subject that nobody has", { subjects: ["nobody's"] }, []],
   ])("filters by %s", async (_what, filter, expected) => {
     expect(names(await ask.search("", filter))).toEqual(expected);
   });

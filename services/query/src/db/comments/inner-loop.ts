@@ -26,7 +26,7 @@ const cause = {
   error_code: "Error code of what failed first; the loop's where that says more than UNKNOWN_ERROR.",
   error: "Error text of what failed first, masked; the loop's where it has none.",
 };
-const causeAsInLoops = { ...cause, error_code: "As in finished_loops.", error: "As in finished_loops." };
+const causeAsInLoops = { ...cause, error_code: "See finished_loops.", error: "See finished_loops." };
 const loop = {
   ...shared("source", "workspace", "developer", "project", "session", "runner", "loop"),
   ...cause,
@@ -90,7 +90,7 @@ export const innerLoopComments: Readonly<Record<string, RelationComment>> = {
   },
   loop_labels: {
     about: "One row for each dev loop that began after its session's labels had changed.",
-    columns: { ...shared("source", "session", "runner", "loop"), labels: "As in session_labels." },
+    columns: { ...shared("source", "session", "runner", "loop"), labels: "See session_labels." },
   },
   loop_times: {
     about:
@@ -176,7 +176,7 @@ export const innerLoopComments: Readonly<Record<string, RelationComment>> = {
     columns: {
       ...buildDay,
       ...Object.fromEntries(
-        ["builds", "failed", "cached", "canceled", "unknown"].map((name) => [name, "As in build_times_daily."]),
+        ["builds", "failed", "cached", "canceled", "unknown"].map((name) => [name, "See build_times_daily."]),
       ),
     },
   },

@@ -31,11 +31,11 @@ export function rowOfSession(row: SessionRow, details: UnitDetails, recordedAt: 
   return rowOf(row, { own, names: [command_line], details, recordedAt });
 }
 
-type Place = Pick<
+type SourceColumns = Pick<
   HistoryRow,
   "source" | "workspace" | "developer" | "project" | "upstream" | "session" | "start_position"
 >;
-type Common = Place & CauseColumns & Pick<SessionRow, "started_at" | "started_ns" | "ended_at">;
+type Common = SourceColumns & CauseColumns & Pick<SessionRow, "started_at" | "started_ns" | "ended_at">;
 
 type Parts = {
   readonly own: Pick<HistoryRow, "unit" | "kind" | "id" | "runner" | "loop" | "outcome">;
