@@ -7,7 +7,7 @@ import { openDatabase } from "@tapedeck/query/for-cli/maintain";
 import { migrated } from "@tapedeck/query/testing/migrated";
 import { Client } from "pg";
 import { afterAll, beforeAll, expect, inject, it } from "vitest";
-import { dashboards, fillDashboards } from "./frame/dashboards.ts";
+import { dashboards, fillDashboards } from "./tables/dashboards.ts";
 import { type Plan, scans } from "./testing/plan-scans.ts";
 import { testParts } from "./testing/test-parts.ts";
 

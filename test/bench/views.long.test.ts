@@ -2,7 +2,7 @@ import { migrated } from "@tapedeck/query/testing/migrated";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { Client } from "pg";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { dashboards, fillDashboards } from "./frame/dashboards.ts";
+import { dashboards, fillDashboards } from "./tables/dashboards.ts";
 import { type Plan, scans } from "./testing/plan-scans.ts";
 import { testParts } from "./testing/test-parts.ts";
 

@@ -1,10 +1,10 @@
 import { Client } from "pg";
 import type { Bench } from "../frame/bench.ts";
 import { tablesCaughtUp } from "../frame/caught-up.ts";
-import { fillHistory } from "../frame/history-rows.ts";
 import { RequestTimes } from "../frame/requests.ts";
 import { seed } from "../frame/seed.ts";
 import { startStack } from "../frame/stack.ts";
+import { fillHistory } from "../tables/history-rows.ts";
 
 const bound = 300;
 

@@ -1,10 +1,10 @@
 import { Client } from "pg";
 import type { Bench } from "../frame/bench.ts";
 import { tablesCaughtUp } from "../frame/caught-up.ts";
-import { sumUpDays } from "../frame/dashboards.ts";
 import { RequestTimes } from "../frame/requests.ts";
 import { seed } from "../frame/seed.ts";
 import { startStack } from "../frame/stack.ts";
+import { sumUpDays } from "../tables/dashboards.ts";
 
 const bound = 100;
 

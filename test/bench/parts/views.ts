@@ -1,9 +1,9 @@
 import type { Bench } from "../frame/bench.ts";
 import { tablesCaughtUp } from "../frame/caught-up.ts";
-import { dashboards, fillDashboards } from "../frame/dashboards.ts";
 import { RequestTimes } from "../frame/requests.ts";
 import { seed } from "../frame/seed.ts";
 import { startStack } from "../frame/stack.ts";
+import { dashboards, fillDashboards } from "../tables/dashboards.ts";
 
 /** The bound for 10 million operations. */
 const bound = 1_000;
