@@ -1,7 +1,8 @@
-import { copyFile, mkdtemp, readFile, rm } from "node:fs/promises";
+import { chmod, copyFile, mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { npmPackages } from "@tapedeck/infra/names";
+import { testCertificate } from "@tapedeck/shared/testing/certificates";
 import { until } from "@tapedeck/shared/testing/until";
 import { version } from "@tapedeck/shared/version";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -130,6 +131,21 @@ describe.skipIf(why !== undefined)(
       await debian.run(`mkdir -p "$(dirname ${dropIn})"; printf '${open}' > ${dropIn}`);
       await debian.run("systemctl daemon-reload; systemctl restart tapedeck-gateway");
       expect(await debian.run("cat /proc/net/tcp")).toMatch(/ 00000000:1B8C 00000000:0000 0A /);
+      await debian.run(`rm ${dropIn}; systemctl daemon-reload; systemctl restart tapedeck-gateway`);
+      await allActive();
+    });
+
+    it("serves TLS with the certificate that its settings name", async () => {
+      const { certFile, keyFile } = await testCertificate(join(debian.root, "etc/tapedeck"));
+      await Promise.all([chmod(certFile, 0o644), chmod(keyFile, 0o644)]);
+      const inside = (file: string) => `/${relative(debian.root, file)}`;
+      const dropIn = "/run/systemd/system/tapedeck-gateway.service.d/zz-tls.conf";
+      const settings = `TAPEDECK_TLS_CERT=${inside(certFile)} TAPEDECK_TLS_KEY=${inside(keyFile)}`;
+      await debian.run(`mkdir -p "$(dirname ${dropIn})"; printf '[Service]\\nEnvironment=${settings}\\n' > ${dropIn}`);
+      await debian.run("systemctl daemon-reload; systemctl restart tapedeck-gateway");
+      await allActive();
+      const tail = "tapedeck tail --after start --no-follow --json --url https://localhost:7052";
+      expect(await debian.run(`NODE_EXTRA_CA_CERTS=${inside(certFile)} ${tail}`)).toContain("build.succeeded");
       await debian.run(`rm ${dropIn}; systemctl daemon-reload; systemctl restart tapedeck-gateway`);
       await allActive();
     });

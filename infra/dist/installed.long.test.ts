@@ -5,6 +5,7 @@ import { dirname, join } from "node:path";
 import { npmPackages } from "@tapedeck/infra/names";
 import { fromGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
+import { testCertificate } from "@tapedeck/shared/testing/certificates";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { ownPort } from "@tapedeck/shared/testing/own-port";
@@ -161,6 +162,23 @@ describe("the packages and executables of npm run dist", { timeout: 600_000 }, (
     });
     expect(running.stdout()).not.toMatch(/fetching/);
     expect(existsSync(cache)).toBe(false);
+    running.child.kill("SIGINT");
+    expect(await running.ended).toBe(0);
+  });
+
+  it("starts with a certificate, on the Node that the machine has", async () => {
+    await using nats = await startTestNats({ syncAlways: true });
+    await using database = await freshDatabase();
+    const { certFile, keyFile } = await testCertificate(place.home);
+    await using running = await startUp({
+      TAPEDECK_NATS_URL: nats.url,
+      TAPEDECK_POSTGRES_URL: database.url,
+      TAPEDECK_TLS_CERT: certFile,
+      TAPEDECK_TLS_KEY: keyFile,
+    });
+    const address = /https:\/\/\S+/.exec(running.stdout())?.[0] ?? "";
+    const status = place.start("tapedeck", ["status", "--url", address], { NODE_EXTRA_CA_CERTS: certFile });
+    expect([await status.ended, status.stderr()]).toEqual([0, ""]);
     running.child.kill("SIGINT");
     expect(await running.ended).toBe(0);
   });

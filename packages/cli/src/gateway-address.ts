@@ -31,7 +31,8 @@ export function httpBase(url?: string, env: Env = process.env): HttpBase {
 export function httpBaseOf(chosen: ChosenTapedeck, env: Env): HttpBase {
   const bearer = bearerOf(chosen);
   assertPrivate(chosen.gateway, env, chosen, bearer);
-  if (chosen.gateway.isTls) tls.setDefaultCACertificates(trustedCertificates(chosen));
+  const trusted = chosen.gateway.isTls ? trustedCertificates(chosen) : undefined;
+  if (trusted !== undefined) tls.setDefaultCACertificates(trusted);
   return {
     base: gatewayUrlText(chosen.gateway),
     token: chosen.token,
@@ -68,22 +69,25 @@ export function assertPrivate(
   }
 }
 
-/** A named file is used alone, so that it can also exclude authorities. */
-export function trustedCertificates({ ca: path, caFrom }: ChosenTapedeck): readonly string[] {
-  assertTrustCanBeChosen();
+/**
+ * A named file is used alone, so that it can also exclude authorities. Undefined on a Node before 22.19, where Node's own
+ * choice cannot be changed: its own authorities and NODE_EXTRA_CA_CERTS.
+ * @throws CommandError for a named file on such a Node, rather than trust others
+ */
+export function trustedCertificates({ ca: path, caFrom }: ChosenTapedeck): readonly string[] | undefined {
+  const known: Partial<typeof tls> = tls;
+  if (known.setDefaultCACertificates === undefined) {
+    if (path === undefined) return undefined;
+    throw new CommandError(
+      `${path} (${caFrom}) can be used from Node 22.19 on, and this is ${process.versions.node}: set NODE_EXTRA_CA_CERTS=${path} instead, which trusts it beside the public authorities.`,
+    );
+  }
   if (path === undefined) return [...tls.getCACertificates("default"), ...tls.getCACertificates("system")];
   const pem = readCertificates(path, caFrom);
   const found = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g);
   if (found === null || !found.every(isCertificate))
     throw new CommandError(`${path} (${caFrom}) holds no certificate: it must be a PEM file.`);
   return found;
-}
-
-/** @throws CommandError on a Node that cannot restrict the trusted authorities, rather than trust others */
-function assertTrustCanBeChosen(): void {
-  const known: Partial<typeof tls> = tls;
-  if (known.setDefaultCACertificates !== undefined) return;
-  throw new CommandError(`https needs Node 22.19 or newer here, and this is ${process.versions.node}.`);
 }
 
 function isCertificate(pem: string): boolean {

@@ -42,6 +42,7 @@ export function grpcTarget(url?: string, env: Env = process.env): GrpcTarget {
   if (!isTls) return { ...common, credentials: credentials.createInsecure(), name: address };
   // grpc-js names the address to the server, of which Node.js would warn on the user's terminal.
   if (isIP(host.replace(/[[\]]/g, "")) > 0) process.noDeprecation = true;
-  const trusted = credentials.createSsl(Buffer.from(trustedCertificates(chosen).join("\n")));
+  const certificates = trustedCertificates(chosen);
+  const trusted = credentials.createSsl(certificates && Buffer.from(certificates.join("\n")));
   return { ...common, credentials: trusted, name: `https://${address}` };
 }

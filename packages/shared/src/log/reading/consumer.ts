@@ -89,7 +89,9 @@ function readAnswer(msg: Msg): PullAnswer {
   if (stored !== undefined) {
     return { type: "message", message: new DeliveredMessage(msg, stored) };
   }
-  return { type: "status", code: msg.headers?.code ?? 0, description: msg.headers?.description ?? "" };
+  const { code = 0, description = "" } = msg.headers ?? {};
+  // NATS gives no text with the status that nobody is there to answer.
+  return { type: "status", code, description: description || (code === 503 ? "no responders" : "") };
 }
 
 /** Parses the headers lazily: they cost as much as the event, which is all that most readers need. */
