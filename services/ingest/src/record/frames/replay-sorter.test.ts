@@ -34,15 +34,30 @@ it("a message that comes after the silence is live itself", () => {
   expect(names(channel.take(message("a", 1), at(200)))).toBe("ba");
 });
 
-it("a channel that is never silent is given in sorted pieces", () => {
+it("what is repeated without silence is given in sorted pieces", () => {
   const channel = new ReplaySorter<Message>({ pieceMs: 300 });
-  expect(names(channel.take(message("b", 2), at(0)))).toBe("");
-  expect(names(channel.take(message("c", 3), at(150)))).toBe("");
-  expect(names(channel.take(message("a", 1), at(300)))).toBe("abc");
+  expect(names(channel.take(message("b", 2), at(1_000)))).toBe("");
+  expect(names(channel.take(message("c", 3), at(1_150)))).toBe("");
+  expect(names(channel.take(message("a", 1), at(1_300)))).toBe("abc");
   expect(channel.state).toBe("holding");
-  expect(names(channel.take(message("e", 5), at(400)))).toBe("");
-  expect(names(channel.take(message("d", 4), at(500)))).toBe("");
-  expect(names(channel.advance(at(700)))).toBe("de");
+  expect(names(channel.take(message("e", 5), at(1_400)))).toBe("");
+  expect(names(channel.take(message("d", 4), at(1_500)))).toBe("");
+  expect(names(channel.advance(at(1_700)))).toBe("de");
+});
+
+it("a channel that is never silent is live after a piece in which nothing was repeated", () => {
+  const channel = new ReplaySorter<Message>({ pieceMs: 300 });
+  channel.take(message("b", 900), at(1_000));
+  channel.take(message("c", 1_100), at(1_150));
+  expect(names(channel.take(message("a", 800), at(1_300)))).toBe("abc");
+  channel.take(message("d", 1_400), at(1_450));
+  channel.take(message("?"), at(1_600));
+  expect(names(channel.take(message("e", 1_700), at(1_750)))).toBe("d?e");
+  expect(channel.state).toBe("holding");
+  channel.take(message("g", 1_890), at(1_900));
+  channel.take(message("f", 1_880), at(2_050));
+  expect(names(channel.take(message("h", 2_190), at(2_200)))).toBe("fgh");
+  expect(names(channel.take(message("i", 2_340), at(2_350)))).toBe("i");
 });
 
 it("a clock that is set back holds nothing until it is there again", () => {

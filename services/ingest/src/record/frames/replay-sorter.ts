@@ -1,6 +1,6 @@
 // The order of what an upstream repeats to a new connection.
 //
-//   connected --> silent --first frame--> holding --200 ms of silence--> live
+//   connected --> silent --first frame--> holding --200 ms of silence, or a piece of 5 s without repeated frames--> live
 //                                          \--a full piece is released, and holding goes on
 //   What is held is sorted by (own time, arrival). Live frames pass through.
 //
@@ -43,6 +43,8 @@ export class ReplaySorter<T extends Sortable> {
   #held: T[] = [];
   #bytes = 0;
   #pieceStart: Timestamp | undefined;
+  /** When the first message arrived. What is repeated is older. */
+  #firstAt: Timestamp | undefined;
   #latest: Timestamp | undefined;
 
   constructor({ live = false, ...limits }: ReplaySorterOptions = {}) {
@@ -60,13 +62,21 @@ export class ReplaySorter<T extends Sortable> {
     const due = this.advance(at);
     if (this.#state === "live") return [...due, message];
     this.#state = "holding";
+    this.#firstAt ??= at;
     this.#held.push(message);
     this.#bytes += message.size;
     this.#latest = at;
     this.#pieceStart = earlier(this.#pieceStart ?? at, at);
     const { pieceBytes, pieceFrames, pieceMs } = this.#limits;
     const isLarge = this.#bytes >= pieceBytes || this.#held.length >= pieceFrames;
-    return isLarge || msBetween(this.#pieceStart, at) >= pieceMs ? this.#releasePiece() : [];
+    if (!isLarge && msBetween(this.#pieceStart, at) < pieceMs) return [];
+    // A server that is never silent would be late by a piece for ever.
+    return isLarge || this.#mayRepeat(this.#firstAt) ? this.#releasePiece() : this.release();
+  }
+
+  /** Whether what is held has messages from before that time, or of unknown time. */
+  #mayRepeat(before: Timestamp): boolean {
+    return this.#held.some(({ timestamp }) => timestamp === undefined || compareTimestamps(timestamp, before) <= 0);
   }
 
   /** Returns the messages that are due because time has passed. */
