@@ -177,6 +177,9 @@ describe("the audit log", () => {
     await using shown = startCli(["audit", "--since", "1h"], { cwd, env });
     expect(await shown.ended).toBe(0);
     expect(shown.stdout()).toMatch(/session\.exported {3}token {4}acme {2}admin of acme {2}sessions=01M7\w+\n/);
+    await using last = startCli(["audit", "-n", "1", "--json"], { cwd, env });
+    await last.ended;
+    expect(JSON.parse(last.stdout())).toEqual((await entries()).at(-1));
     await using json = startCli(["audit", "--json"], { cwd, env });
     await json.ended;
     expect(

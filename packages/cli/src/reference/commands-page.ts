@@ -33,6 +33,7 @@ export async function commandsPage(): Promise<string> {
       ["to …", "commands"],
       Object.entries(groups).map(([group, names]) => [group, names.map((name) => `[${name}](#${name})`).join(", ")]),
     ),
+    naming,
     printed,
     "## Flags of many commands",
     table(
@@ -46,6 +47,15 @@ export async function commandsPage(): Promise<string> {
 const intro = `Commands use the Tapedeck server on this machine, or the one that \`tapedeck login\`, \`TAPEDECK_URL\` or \`--url\` names
 ([team.md](team.md#recording)). In the checkout put \`npx\` before them. [settings.md](settings.md#environment-only) has the variables that
 they read.`;
+
+const naming = `## How sources and loops are named
+
+A source is named as an argument or with \`-s\`: \`alice/shop\`, or a part of it that no other source has (\`alice\`). In a project's folder,
+\`why\`, \`state\`, \`loops\`, \`logs\`, \`wait\` and \`open\` mean the source as which \`tapedeck run\` records there, and need no name; \`--all\` means all.
+A loop is \`alice/shop#54\`, as \`tapedeck loops\` lists it, or \`54\` where its source is known. (Shells take \`#54\` alone for a comment.) A number means
+the newest loop that has it; an older one has the end of its session before it: \`alice/shop#VYDZMY.1.54\`.
+
+\`-o json\` is the same as \`--json\`. A mistyped line, or one of \`gh\`, \`kubectl\` or \`docker\`, is answered with the line that was probably meant.`;
 
 const printed = `## What is printed
 

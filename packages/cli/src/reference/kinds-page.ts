@@ -43,11 +43,10 @@ type KindsOfNoun = { readonly noun: string; readonly verbs: readonly string[]; r
 
 /** Every kind of event, by its noun. */
 export function kindsByNoun(): readonly KindsOfNoun[] {
-  return [...Map.groupBy(kinds, nounOf)].map(([noun, ofNoun]) => ({
-    noun,
-    verbs: ofNoun.map((kind) => kind.slice(noun.length + 1)),
-    about: about[noun],
-  }));
+  return [...new Set(kinds.map(nounOf))].map((noun) => {
+    const ofNoun = kinds.filter((kind) => nounOf(kind) === noun);
+    return { noun, verbs: ofNoun.map((kind) => kind.slice(noun.length + 1)), about: about[noun] };
+  });
 }
 
 /** docs/kinds.md. */

@@ -1,5 +1,5 @@
-import { Command } from "commander";
-import { jsonOption, sinceOption, untilOption, urlOption } from "../options.ts";
+import { Command, Option } from "commander";
+import { jsonOption, sinceOption, untilOption, urlOption, wholeNumber } from "../options.ts";
 import type { AuditOptions } from "./run.ts";
 
 export const auditCommand = () =>
@@ -11,6 +11,7 @@ workspace and the caller's name. If tokens are required, it needs an admin's tok
 workspace.`)
     .addOption(sinceOption())
     .addOption(untilOption())
+    .addOption(new Option("-n, --limit <n>", "only the last n").argParser(wholeNumber))
     .addOption(jsonOption())
     .addOption(urlOption())
     .addHelpText(

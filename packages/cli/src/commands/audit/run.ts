@@ -8,15 +8,20 @@ export type AuditOptions = {
   readonly since?: string;
   readonly until?: string;
   readonly json?: boolean;
+  readonly limit?: number;
 };
 
 /** Prints the audit log of a Tapedeck server: a line for each entry, with `--json` as JSON. */
-export async function audit({ url, json = false, ...period }: AuditOptions): Promise<void> {
+export async function audit({ url, json = false, limit, ...period }: AuditOptions): Promise<void> {
   let count = 0;
+  const held: AuditEntry[] = [];
+  const show = (entry: AuditEntry) => print(json ? jsonText(entry) : lineOf(entry));
   for await (const entry of remoteMaintenance(url).audit(period)) {
     count++;
-    print(json ? jsonText(entry) : lineOf(entry));
+    if (limit === undefined) show(entry);
+    else if (held.push(entry) > limit) held.shift();
   }
+  for (const entry of held) show(entry);
   if (count === 0 && !json) print("No actions are recorded.");
 }
 

@@ -1,10 +1,12 @@
 import { connect, TapedeckError } from "@tapedeck/client";
+import { lineOfCause } from "@tapedeck/client/lanes/loop";
 import { textKinds } from "@tapedeck/shared/events/kinds";
 import { type ApiClient, apiAt } from "../../api/api.ts";
 import { CommandError } from "../../command-error.ts";
 import { coloured } from "../../display/colour.ts";
 import { printGap } from "../../display/gap.ts";
 import { jsonText, print, printError } from "../../display/output.ts";
+import { plainLine } from "../../display/plain-line.ts";
 import { type Scope, scopeOf } from "./scope.ts";
 import type { TextEvent } from "./text-event.ts";
 import { TextLines } from "./text-lines.ts";
@@ -33,14 +35,14 @@ export async function logs(what: string | undefined, options: LogsOptions): Prom
   const api = apiAt(options.url);
   const { source, session, loop, failed } = options;
   const scope = await scopeOf(api, { what, source, session, loop, failed });
-  const isShown = await shownOf(api, scope, options);
   const last = new LastLines(options.tail ?? options.last);
   const text = new TextLines();
   const stop = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
   const release = () => last.release();
-  for await (const event of eventsOf(api, scope, { ...options, signal: stop.signal, onCaughtUp: release })) {
-    if (!isShown(event)) continue;
+  const written = eventsOf(api, scope, { ...options, signal: stop.signal, onCaughtUp: release });
+  for await (const event of scope.failure === undefined ? written : await printedByFailed(written, scope.failure)) {
+    if (!matches(event, options)) continue;
     if (options.json) last.take(jsonText(event));
     else
       for (const line of text.take(originOf(event), event.detail?.text ?? ""))
@@ -51,13 +53,22 @@ export async function logs(what: string | undefined, options: LogsOptions): Prom
   if (last.taken === 0 && !stop.signal.aborted) printError("no output matches");
 }
 
-/** What a scope has, unless the options leave it out. */
-async function shownOf(api: ApiClient, scope: Scope, options: LogsOptions): Promise<(event: TextEvent) => boolean> {
-  const { has, hasElse } = scope;
-  const isMeant = (event: TextEvent) => event.detail?.noise !== true && matches(event, options);
-  if (hasElse === undefined) return (event) => has(event) && isMeant(event);
-  for await (const event of eventsOf(api, scope, options)) if (has(event)) return (one) => has(one) && isMeant(one);
-  return (event) => hasElse(event) && isMeant(event);
+/** What the failed step printed, by the strictest attribution that has the line with the cause. */
+async function printedByFailed(
+  written: AsyncIterable<TextEvent>,
+  { cause, attributions }: NonNullable<Scope["failure"]>,
+): Promise<readonly TextEvent[]> {
+  const all: TextEvent[] = [];
+  for await (const event of written) all.push(event);
+  const candidates = attributions.map((isOf) => all.filter(isOf));
+  const hasCause = (events: readonly TextEvent[]) => {
+    const lines = events
+      .map(({ detail }) => detail?.text ?? "")
+      .join("")
+      .split("\n");
+    return cause === "" ? events.length > 0 : lineOfCause(lines.map(plainLine), cause) >= 0;
+  };
+  return candidates.find(hasCause) ?? candidates.find(({ length }) => length > 0) ?? [];
 }
 
 type Reading = Pick<LogsOptions, "since" | "until" | "follow"> & {
@@ -80,7 +91,9 @@ async function* eventsOf(
     const end = until ?? scope.until ?? "now";
     for await (const message of client.subscribe(follow ? reading : { ...reading, until: end })) {
       if (message.type === "caught_up" || message.type === "complete") onCaughtUp?.();
-      if (message.type === "event") yield message.event as unknown as TextEvent;
+      if (message.type !== "event") continue;
+      const event = message.event as unknown as TextEvent;
+      if (event.detail?.noise !== true && scope.has(event)) yield event;
     }
   } catch (error) {
     throw error instanceof TapedeckError ? new CommandError(error.message) : error;

@@ -17,8 +17,16 @@ export type Scope = {
   /** Undefined: up to now. */
   readonly until?: string;
   readonly has: (event: TextEvent) => boolean;
-  /** Shown if `has` finds nothing: not every tool says which step prints. */
-  readonly hasElse?: (event: TextEvent) => boolean;
+  /** Only for what failed. */
+  readonly failure?: Failure;
+};
+
+/** What failed: not every tool says of all its output which step printed it. */
+type Failure = {
+  /** The line that says why; empty: unknown. */
+  readonly cause: string;
+  /** What the step printed, from the strictest attribution to the loosest. */
+  readonly attributions: readonly ((event: TextEvent) => boolean)[];
 };
 
 export type ScopeOptions = {
@@ -74,8 +82,10 @@ function sessionScope({ session, source, startPosition }: Session): Scope {
  */
 async function loopScope(api: ApiClient, side: ComparedSide): Promise<Scope> {
   const { session, source, unit, runner, loop, startPosition, position } = side;
-  if (unit !== "loop")
-    return { session, source, after: positionBefore(startPosition), until: position, has: () => true };
+  const after = positionBefore(startPosition);
+  // What a session printed last may be recorded after its last step.
+  if (unit === "session") return { session, source, after, has: () => true };
+  if (unit !== "loop") return { session, source, after, until: position, has: () => true };
   const startOf = async (other: number) => {
     const request = { session, kind: "loop", runner, loop: other, limit: 1 };
     const { items } = await api.get<Page<Operation>>("/api/v1/operations", request);
@@ -101,14 +111,15 @@ async function loopScope(api: ApiClient, side: ComparedSide): Promise<Scope> {
 async function failureScope(
   api: ApiClient,
   side: ComparedSide,
-  { phase: kind, subject }: NonNullable<ComparedSide["failure"]>,
+  { phase: kind, subject, cause }: NonNullable<ComparedSide["failure"]>,
 ): Promise<Scope> {
   const all = await loopScope(api, side);
-  const has = (event: TextEvent) => {
-    const { task = "", subtask = "" } = event.detail ?? {};
-    return all.has(event) && isPrintedBy({ task, subtask }, { kind, subject });
-  };
-  return { ...all, has, hasElse: all.has };
+  const byStep = ({ detail: { task = "", subtask = "" } = {} }: TextEvent) =>
+    isPrintedBy({ task, subtask }, { kind, subject });
+  // Builds that run at once share their output.
+  const byPhase = ({ detail: { task = "" } = {} }: TextEvent) =>
+    isPrintedBy({ task, subtask: subject }, { kind, subject });
+  return { ...all, failure: { cause: cause?.text ?? "", attributions: [byStep, byPhase, () => true] } };
 }
 
 function nameOf(side: ComparedSide): string {

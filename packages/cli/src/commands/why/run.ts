@@ -1,10 +1,10 @@
 import type { ComparedSide, Comparison } from "@tapedeck/client";
-import { apiAt } from "../../api/api.ts";
+import { type ApiClient, apiAt } from "../../api/api.ts";
 import { coloured } from "../../display/colour.ts";
 import { comparisonText, sideLine } from "../../display/comparison.ts";
 import { print, printJson } from "../../display/output.ts";
 import { spokenSource } from "../../display/source-name.ts";
-import { fullLoopName } from "../../sources/named-loop.ts";
+import { fullLoopName, loopNames } from "../../sources/named-loop.ts";
 import { namedSide } from "../../sources/named-side.ts";
 
 export type WhyOptions = { readonly url?: string; readonly json?: boolean; readonly source?: string };
@@ -26,17 +26,17 @@ export async function why(what: string | undefined, { url, json, source }: WhyOp
     return;
   }
   print(comparisonText(comparison));
-  print(`\n${places(left, api.base).join("\n")}`);
+  print(`\n${(await places(left, api)).join("\n")}`);
 }
 
 /** Where there is more to see: the page, and the whole output. */
-function places(left: ComparedSide, base: string): string[] {
+async function places(left: ComparedSide, api: ApiClient): Promise<string[]> {
   const { unit, session, failure, position } = left;
   const isLoop = unit === "loop";
   const path = isLoop ? `/loops/${fullLoopName(left)}` : `/sessions/${session}?at=${failure?.position ?? position}`;
-  const output = isLoop ? `--loop ${fullLoopName(left)}` : `--session ${session}`;
+  const output = isLoop ? (await loopNames(api, [left]))(left) : `--session ${session}`;
   return [
-    `${coloured("dim", "page:  ")} ${base}${path}`,
-    `${coloured("dim", "output:")} tapedeck logs ${output}${isLoop && failure !== null ? " --failed" : ""}`,
+    `${coloured("dim", "page:  ")} ${api.base}${path}`,
+    `${coloured("dim", "output:")} tapedeck logs ${output}${failure === null ? "" : " --failed"}`,
   ];
 }
