@@ -102,6 +102,14 @@ afterAll(() => cleanup.disposeAsync());
 const figures = async (...call: Parameters<typeof ask.stats>) =>
   (await ask.stats(...call)).items.map(({ group, figures }) => ({ ...group, ...figures }));
 
+it("count what is of some sources, and loops in which some artifacts were built", async () => {
+  const loopsOf = async (of: object) => figures("loops", { group: ["developer"], ...of });
+  expect(await loopsOf({ artifacts: ["web"] })).toMatchObject([{ developer: "alice", loops: 4 }]);
+  expect((await loopsOf({ artifacts: ["api"] })).map(({ loops }) => loops)).toEqual([]);
+  expect(await loopsOf({ sources: ["bob/shop"] })).toMatchObject([{ developer: "bob", loops: 1 }]);
+  expect(await figures("failures", { group: [], sources: ["bob/shop/skaffold"] })).toMatchObject([{ failures: 0 }]);
+});
+
 describe("loops", () => {
   it("are counted with their waits: an overtaken loop is one that the next change did not wait for", async () => {
     expect(await figures("loops", { group: ["developer"] })).toEqual([
@@ -311,7 +319,7 @@ it("a flake is a failed build that the next one did not repeat", async () => {
 it.each([
   ["loops", { group: ["artifact"] }, "group"],
   ["loops", { group: ["constructor"] }, "group"],
-  ["loops", { artifacts: ["web"] }, "artifact"],
+  ["commands", { artifacts: ["web"] }, "artifact"],
   ["loops", { group: ["day"], zone: "Europe/Atlantis" }, "zone"],
   ["loops", { group: ["day"], zone: "+02:00" }, "zone"],
   ["phases", {}, "about"],
