@@ -415,60 +415,60 @@ describe("lists and states", () => {
       stats.commands(sue),
     ]);
     const loop: Record<keyof LoopFigures, unknown> = {
-      loops: "1",
-      failed: "1",
-      overtaken: "0",
+      loops: 1,
+      failed: 1,
+      overtaken: 0,
       overtakenShare: 0,
-      waitedMs: expect.any(String),
+      waitedMs: expect.any(Number),
       readyP50Ms: null,
       readyP90Ms: null,
       readyP99Ms: null,
-      untimed: "0",
+      untimed: 0,
       phases: Object.fromEntries(
         ["sync", "build", "test", "render", "deploy", "check", "other"].map((phase) => [
           phase,
-          { waitedMs: expect.any(String), share: expect.any(Number) },
+          { waitedMs: expect.any(Number), share: expect.any(Number) },
         ]),
       ),
     };
     expect(loops.items).toEqual([{ developer: "sue", labels: { branch: "main" }, ...loop }]);
-    const failure: Record<keyof FailureFigures, unknown> = { failures: "1", developers: "1" };
+    const failure: Record<keyof FailureFigures, unknown> = { failures: 1, developers: 1 };
     expect(failures.items).toEqual([{ phase: "build", ...failure }]);
     const red: Record<keyof GreenFigures, unknown> = {
-      red: "1",
-      stillRed: "1",
+      red: 1,
+      stillRed: 1,
       redP50Ms: null,
       redP90Ms: null,
-      loopsBetween: "0",
+      loopsBetween: 0,
     };
     expect(green.items).toEqual([red]);
     const build: Record<keyof BuildFigures, unknown> = {
-      count: "2",
-      failed: "1",
+      count: 2,
+      failed: 1,
       failureRate: 0.5,
-      cached: "0",
-      canceled: "0",
-      unknown: "0",
-      untimed: "0",
+      cached: 0,
+      canceled: 0,
+      unknown: 0,
+      untimed: 0,
       p50Ms: expect.any(Number),
       p90Ms: expect.any(Number),
       p99Ms: expect.any(Number),
     };
     expect(builds.items).toEqual([{ artifact: "web", ...build }]);
     const flake: Record<keyof FlakeFigures, unknown> = {
-      builds: "2",
-      failed: "1",
-      flakes: "0",
+      builds: 2,
+      failed: 1,
+      flakes: 0,
       flakeRate: 0,
-      developers: "0",
+      developers: 0,
     };
     expect(flakes.items).toEqual([flake]);
     const command: Record<keyof CommandFigures, unknown> = {
-      runs: "0",
-      failed: "0",
+      runs: 0,
+      failed: 0,
       p50Ms: null,
       p90Ms: null,
-      untimed: "0",
+      untimed: 0,
     };
     expect(commands.items).toEqual([command]);
     await expect(stats.loops({ zone: "Europe/Atlantis" })).rejects.toMatchObject({ field: "zone" });

@@ -5,7 +5,7 @@ import { until } from "@tapedeck/shared/testing/until";
 import { expect, it } from "vitest";
 import { startStack } from "../stack/stack.ts";
 
-type SourceItem = { readonly developer: string; readonly clockOffsetMs: string | null };
+type SourceItem = { readonly developer: string; readonly clockOffsetMs: number | null };
 
 const dayMs = 24 * 3_600_000;
 

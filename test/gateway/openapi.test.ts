@@ -159,6 +159,7 @@ describe("answers match the document", () => {
     const answer = JSON.parse(body);
     if ("items" in answer) expect(answer.items.length).toBeGreaterThan(0);
     expectIs(schemaOf(path, 200, json), answer);
+    if (path !== "/api/v1/state") expect(numbersAsText(answer)).toEqual([]);
     if (path.startsWith("/api/v1")) expect(headers["tapedeck-position"]).toBe(answer.position);
   });
 
@@ -178,6 +179,7 @@ describe("answers match the document", () => {
     ])
       expect(kinds).toContain(kind);
     for (const line of lines) expectIs(schemaOf("/api/v1/events", 200, ndjson), line);
+    expect(numbersAsText(lines)).toEqual([]);
 
     const stream = (await get("/api/v1/stream?after=start&until=now&state=false", sse)).body;
     const data = [...stream.matchAll(/^data: (.*)$/gm)].map(([, text = ""]) => JSON.parse(text));
@@ -239,6 +241,16 @@ describe("an event with every kind of detail matches the document", () => {
     }
   });
 });
+
+/** Texts of any form: values that were compared, and the upstream's names. */
+const anyText = new Set(["value", "subtask", "subtaskId"]);
+
+/** Fields whose text has digits alone. */
+function numbersAsText(value: unknown, name = ""): readonly string[] {
+  if (typeof value === "string") return /^-?\d+$/.test(value) && !anyText.has(name) ? [`${name}: ${value}`] : [];
+  if (typeof value !== "object" || value === null) return [];
+  return Object.entries(value).flatMap(([key, one]) => numbersAsText(one, key));
+}
 
 /** The values that the description allows. */
 function goodValues({ items, anyOf, ...schema }: ParameterSchema): string[] {

@@ -190,8 +190,8 @@ it.skipIf(browserProgram === undefined)("Health says how the log grew, and what 
     .waitFor();
   await figure("waits to be recorded").getByText("nothing", { exact: true }).waitFor();
   waits = [
-    { source: "default/alice/shop/skaffold", items: "1500", bytes: "3072", dropped: "2" },
-    { source: "default/bob/shop/skaffold", items: "4", bytes: "1024", dropped: "0" },
+    { source: "default/alice/shop/skaffold", items: 1500, bytes: 3072, dropped: 2 },
+    { source: "default/bob/shop/skaffold", items: 4, bytes: 1024, dropped: 0 },
   ];
   await figure("waits to be recorded").getByText("1504 items, 4.0 KiB; 2 frames had no room !").waitFor();
   // Each source has its own, in words on the page.

@@ -10,7 +10,7 @@ type State = {
   readonly heardAt: Readonly<Record<string, string>>;
   readonly state: { readonly pods: readonly { readonly id: string; readonly state: string }[] };
 };
-type SourceItem = Pick<State, "notHeardSince" | "heardAt"> & { readonly lagMs: string };
+type SourceItem = Pick<State, "notHeardSince" | "heardAt"> & { readonly lagMs: number };
 
 it("while rkt's ListPods waits for a pod that is starting, the end of another is recorded, and the age of the list is said", async () => {
   const [dies, lives] = [runningPod(0), runningPod(1)];
@@ -48,7 +48,7 @@ it("while rkt's ListPods waits for a pod that is starting, the end of another is
   expect(notHeardSince).toBe(heardAt.pods);
   const listed = await source();
   expect(listed.notHeardSince).toBe(heardAt.pods);
-  const age = async () => Number((await source()).lagMs);
+  const age = async () => (await source()).lagMs;
   const before = await age();
   await until(async () => (await age()) > before + 500, { message: "what is known to grow older" });
   const answer = await get("state");

@@ -145,9 +145,9 @@ function testsOf(scenario: string): void {
     await expectLabels(stack.database, scenario, stack.source);
     if (labelled.artifacts !== undefined) {
       const { items } = JSON.parse((await stack.httpCall("GET", "/api/v1/stats/flakes?group=artifact")).body) as {
-        readonly items: readonly { readonly artifact: string; readonly flakes: string }[];
+        readonly items: readonly { readonly artifact: string; readonly flakes: number }[];
       };
-      const flaky = items.flatMap(({ artifact, flakes }) => (Number(flakes) > 0 ? [artifact] : []));
+      const flaky = items.flatMap(({ artifact, flakes }) => (flakes > 0 ? [artifact] : []));
       expect(flaky).toEqual(Object.keys(labelled.artifacts).filter((name) => labelled.artifacts?.[name]?.flakes));
     }
   });

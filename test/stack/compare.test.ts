@@ -255,9 +255,9 @@ it("is the same over gRPC", async () => {
   await expect(ask({ left: "nobody/shop", right: "", min_position: "" })).rejects.toMatchObject({ code: 5 });
 });
 
-/** An answer of either API: names of JSON, times in milliseconds, large numbers as text, without what is empty. */
+/** An answer of either API: names of JSON, times in milliseconds, without what is empty. */
 function plain(value: unknown, name = ""): unknown {
-  if (typeof value === "bigint") return String(value);
+  if (typeof value === "bigint") return Number(value);
   if (name.endsWith("At") && typeof value === "string") return Date.parse(value);
   if (Array.isArray(value)) return value.map((one) => plain(one));
   if (typeof value !== "object" || value === null) return value;

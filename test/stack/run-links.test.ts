@@ -141,7 +141,7 @@ it("a command of whose upstream nothing was seen is recorded with its command li
     },
   });
   const { items: causes } = await get("stats/failures?project=unseen&group=phase,error");
-  expect(causes).toMatchObject([{ phase: "session", error: "process ended with exit code 5", failures: "1" }]);
+  expect(causes).toMatchObject([{ phase: "session", error: "process ended with exit code 5", failures: 1 }]);
 });
 
 it("a failed command whose recording can't be read says how it ended, and claims nothing of its steps", async () => {

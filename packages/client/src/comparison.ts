@@ -37,8 +37,7 @@ export type ComparedSide = {
   readonly outcome: Outcome | null;
   readonly startedAt: string | null;
   readonly endedAt: string | null;
-  /** A 64-bit number as a string. */
-  readonly durationMs: string | null;
+  readonly durationMs: number | null;
   readonly startPosition: string;
   /** State and events are those up to here. */
   readonly position: string;

@@ -1,4 +1,4 @@
-// Details of an event, by the noun of its kind. 64-bit numbers are strings, bytes are base64, times are RFC 3339.
+// Details of an event, by the noun of its kind. Bytes are base64, times are RFC 3339.
 
 export type SourceDetail = {
   /** Names as the user wrote them. */
@@ -49,19 +49,19 @@ export type CommandRun = {
 };
 
 /** Ordinals of one channel, both inclusive. */
-export type OrdinalRange = { readonly channel: string; readonly first: string; readonly last: string };
+export type OrdinalRange = { readonly channel: string; readonly first: number; readonly last: number };
 
 /** session.gap: something may be missing. session.gap_filled: what an open gap lacked has now been recorded. */
 export type GapDetail = {
   readonly channel: string;
   readonly reason: string;
   /** Numbers of items that were dropped, by kind of item. */
-  readonly dropped: Readonly<Record<string, string>>;
+  readonly dropped: Readonly<Record<string, number>>;
   /** Output of a job that may be missing. */
   readonly output?: {
     readonly job: string;
-    readonly index: string;
-    readonly nextIndex?: string;
+    readonly index: number;
+    readonly nextIndex?: number;
     readonly atLeast?: boolean;
   };
   /** Events that are no longer in the log, with the positions of the events before and after them (empty if there is none). */
@@ -69,7 +69,7 @@ export type GapDetail = {
     readonly after: string;
     readonly before: string;
     readonly ordinals: readonly OrdinalRange[];
-    readonly events: string;
+    readonly events: number;
   };
   /** The gap is open: the missing part may still come. */
   readonly open?: boolean;
@@ -139,9 +139,9 @@ export type TextDetail = {
   /** terminal.written: the job that printed it, and its index in the job's output. */
   readonly output?: {
     readonly job: string;
-    readonly index: string;
+    readonly index: number;
     readonly stream: string;
-    readonly offset: string;
+    readonly offset: number;
   };
 };
 
@@ -228,7 +228,7 @@ export type ImageDetail = {
   readonly name: string;
   readonly version: string;
   /** Bytes. */
-  readonly size: string;
+  readonly size: number;
 };
 
 export type JobDetail = {

@@ -5,7 +5,7 @@ export type Outcome = "succeeded" | "failed" | "canceled" | "unknown";
 
 /**
  * One recorded fact. `kind` is its type, and determines the type of `detail`. Times are RFC 3339, with the upstream's
- * nanoseconds. 64-bit numbers are strings.
+ * nanoseconds.
  */
 export type TapedeckEvent<K extends Kind = Kind> = K extends Kind
   ? EventFields & { readonly kind: K; readonly detail?: DetailOf<K> }
@@ -30,8 +30,8 @@ export type EventFields = {
   readonly session?: string;
   readonly channel: string;
   /** Number of the event within session and channel: 1, 2, 3 … */
-  readonly ordinal: string;
-  readonly frameOrdinal: string;
+  readonly ordinal: number;
+  readonly frameOrdinal: number;
   readonly part: number;
   /** What the event is about: an artifact, a resource, a pod, a job … */
   readonly subject?: string;
@@ -60,5 +60,5 @@ export type EventFields = {
   /** Number of secrets that were masked in the event. */
   readonly redacted?: number;
   /** With `original: true`: the upstream's own message in base64, or only its size if it was too large to keep. */
-  readonly original?: { readonly type: string; readonly size: string; readonly bytes?: string };
+  readonly original?: { readonly type: string; readonly size: number; readonly bytes?: string };
 };

@@ -55,8 +55,8 @@ export type HistoryItem = {
   readonly instance: string;
   readonly startedAt: string | null;
   readonly endedAt: string | null;
-  /** A 64-bit number as a string; null while it runs, or if it is not known. */
-  readonly durationMs: string | null;
+  /** Null while it runs, or if it is not known. */
+  readonly durationMs: number | null;
   /** Null while it runs. A session's is that of its exit code. */
   readonly outcome: Outcome | null;
   readonly exitCode: number | null;

@@ -65,15 +65,15 @@ export type Source = {
   /** When each collection of a polled source was heard last, by its tap's clock. Empty: not polled, or unknown. */
   readonly heardAt: Readonly<Record<string, string>>;
   /**
-   * How far the clock of its tap or upstream is ahead of the log's, in milliseconds, as a string; negative: behind, or its
+   * How far the clock of its tap or upstream is ahead of the log's, in milliseconds; negative: behind, or its
    * newest events were recorded late. Null: within a minute, or unknown.
    */
-  readonly clockOffsetMs: string | null;
+  readonly clockOffsetMs: number | null;
   /**
-   * Age of the known state, in milliseconds, as a string: of a polled or lost source since it was heard; of another one from
+   * Age of the known state, in milliseconds: of a polled or lost source since it was heard; of another one from
    * when the newest event happened until the log had it (output does not count). Null: unknown.
    */
-  readonly lagMs: string | null;
+  readonly lagMs: number | null;
 };
 
 /** One lifetime of the upstream behind a source. */
@@ -132,8 +132,8 @@ export type Operation = {
   readonly startedAt: string | null;
   /** Null while it runs, as are duration and outcome. */
   readonly endedAt: string | null;
-  /** A 64-bit number as a string. Null, too, if its times are not known or can't both be right. */
-  readonly durationMs: string | null;
+  /** Null, too, if its times are not known or can't both be right. */
+  readonly durationMs: number | null;
   readonly outcome: Outcome | null;
   readonly errorCode: string;
   readonly error: string;

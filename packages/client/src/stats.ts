@@ -28,67 +28,67 @@ type Grouped<Group extends string> = {
   readonly [Name in Exclude<Group, `label.${string}`>]?: string;
 } & { readonly labels?: Readonly<Record<string, string>> };
 
-// Counts are 64-bit numbers as strings; times are milliseconds, null without any.
+// Times are milliseconds, null without any.
 
 export type LoopPhase = "sync" | "build" | "test" | "render" | "deploy" | "check" | "other";
 
 /** What loops waited for in a phase. `share`: of all that they waited, 0 to 1. */
-export type PhaseFigures = { readonly waitedMs: string; readonly share: number };
+export type PhaseFigures = { readonly waitedMs: number; readonly share: number };
 
 export type LoopFigures = {
-  readonly loops: string;
-  readonly failed: string;
-  readonly overtaken: string;
+  readonly loops: number;
+  readonly failed: number;
+  readonly overtaken: number;
   readonly overtakenShare: number;
-  readonly waitedMs: string;
+  readonly waitedMs: number;
   /** The times add up to waitedMs. */
   readonly phases: Readonly<Record<LoopPhase, PhaseFigures>>;
   readonly readyP50Ms: number | null;
   readonly readyP90Ms: number | null;
   readonly readyP99Ms: number | null;
   /** Loops whose times can't both be right, or are not known: they are in no percentile, and not in waitedMs. */
-  readonly untimed: string;
+  readonly untimed: number;
 };
 
-export type FailureFigures = { readonly failures: string; readonly developers: string };
+export type FailureFigures = { readonly failures: number; readonly developers: number };
 
 export type GreenFigures = {
-  readonly red: string;
-  readonly stillRed: string;
+  readonly red: number;
+  readonly stillRed: number;
   readonly redP50Ms: number | null;
   readonly redP90Ms: number | null;
-  readonly loopsBetween: string;
+  readonly loopsBetween: number;
 };
 
 export type BuildFigures = {
-  readonly count: string;
-  readonly failed: string;
+  readonly count: number;
+  readonly failed: number;
   readonly failureRate: number;
   readonly p50Ms: number | null;
   readonly p90Ms: number | null;
   readonly p99Ms: number | null;
-  readonly cached: string;
-  readonly canceled: string;
-  readonly unknown: string;
+  readonly cached: number;
+  readonly canceled: number;
+  readonly unknown: number;
   /** How many of `count` have impossible or unknown times. They are in no percentile. */
-  readonly untimed: string;
+  readonly untimed: number;
 };
 
 export type FlakeFigures = {
-  readonly builds: string;
-  readonly failed: string;
-  readonly flakes: string;
+  readonly builds: number;
+  readonly failed: number;
+  readonly flakes: number;
   readonly flakeRate: number;
-  readonly developers: string;
+  readonly developers: number;
 };
 
 export type CommandFigures = {
-  readonly runs: string;
-  readonly failed: string;
+  readonly runs: number;
+  readonly failed: number;
   readonly p50Ms: number | null;
   readonly p90Ms: number | null;
   /** How many of `runs` have impossible or unknown times. They are in no percentile. */
-  readonly untimed: string;
+  readonly untimed: number;
 };
 
 type OfCommand = "command" | "machine" | "box" | "provider" | "session" | "position";

@@ -131,18 +131,20 @@ describe("details", () => {
 
 type Camel<Name> = Name extends `${infer First}_${infer Rest}` ? `${First}${Capitalize<Camel<Rest>>}` : Name;
 
-/** A message as `eventToJson` writes it: lowerCamelCase, 64-bit numbers as text, bytes in base64, times RFC 3339. */
-type AsJson<T> = T extends bigint | Uint8Array | Timestamp
-  ? string
-  : T extends readonly (infer Item)[]
-    ? AsJson<Item>[]
-    : T extends object
-      ? {
-          [Field in keyof T as Field extends "_unknownFields" | number ? never : Camel<Field>]: AsJson<
-            Exclude<T[Field], undefined>
-          >;
-        }
-      : T;
+/** A message as `eventToJson` writes it: lowerCamelCase, bytes in base64, times RFC 3339. */
+type AsJson<T> = T extends bigint
+  ? number
+  : T extends Uint8Array | Timestamp
+    ? string
+    : T extends readonly (infer Item)[]
+      ? AsJson<Item>[]
+      : T extends object
+        ? {
+            [Field in keyof T as Field extends "_unknownFields" | number ? never : Camel<Field>]: AsJson<
+              Exclude<T[Field], undefined>
+            >;
+          }
+        : T;
 
 type Same<A, B> = (<T>() => T extends Plain<A> ? 1 : 2) extends <T>() => T extends Plain<B> ? 1 : 2 ? true : false;
 

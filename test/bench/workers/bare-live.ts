@@ -35,7 +35,7 @@ export function deliverToOneOf(count: number): void {
 
 function deliver(pack: Uint8Array): void {
   for (const _ of eventsIn(pack)) {
-    const event = `{"source":"default/raw/shop/skaffold","channel":"v1","frameOrdinal":"${sent}","part":0,"text":"${text}"}`;
+    const event = `{"source":"default/raw/shop/skaffold","channel":"v1","frameOrdinal":${sent},"part":0,"text":"${text}"}`;
     const message = Buffer.from(`{"type":"event","id":"a","position":"-","event":${event}}`);
     for (const socket of groups[sent % groups.length] ?? []) socket.send(message, { binary: false });
     sent++;

@@ -47,7 +47,8 @@ function numbered(text: string): readonly [string, string] {
   const { event, ...message } = JSON.parse(text) as { readonly event: object };
   const source = "default/peer/shop/skaffold";
   const frame = { source, channel: "v1", part: 0, frameOrdinal: mark };
-  const [head = "", tail = ""] = JSON.stringify({ ...message, event: { ...frame, ...event, ...frame } }).split(mark);
+  const json = JSON.stringify({ ...message, event: { ...frame, ...event, ...frame } });
+  const [head = "", tail = ""] = json.split(JSON.stringify(mark));
   return [head, tail];
 }
 

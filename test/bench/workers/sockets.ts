@@ -125,7 +125,7 @@ function note(payload: Buffer): void {
   const text = payload.toString("latin1", 0, 700);
   const channel = after(text, '"channel":"');
   if (channel === "tapedeck" || after(text, '"part":') !== "0") return;
-  log.see(`${after(text, '"source":"').split("/")[1]} ${channel}`, Number(after(text, '"frameOrdinal":"')), at);
+  log.see(`${after(text, '"source":"').split("/")[1]} ${channel}`, Number(after(text, '"frameOrdinal":')), at);
 }
 
 function after(text: string, name: string): string {

@@ -3,7 +3,7 @@ import type { ApiClient } from "./api.ts";
 
 type SetAside = {
   readonly source: string;
-  readonly events: string;
+  readonly events: number;
   readonly lastPosition: string;
   readonly errorCode: string;
   readonly error: string;
@@ -16,6 +16,6 @@ export async function setAsideLines(api: Pick<ApiClient, "get">): Promise<readon
     .catch(() => ({ setAside: [] }));
   return setAside.map(({ source, events, lastPosition, errorCode, error }) => {
     const reason = errorCode === "" ? error : `${error} (${errorCode})`;
-    return `${source}: ${plural(Number(events), "event")} not in the tables, the last one at ${lastPosition}: ${reason}`;
+    return `${source}: ${plural(events, "event")} not in the tables, the last one at ${lastPosition}: ${reason}`;
   });
 }

@@ -15,7 +15,7 @@ const left: ComparedSide = {
   outcome: "failed",
   startedAt: new Date().toISOString(),
   endedAt: null,
-  durationMs: "2300",
+  durationMs: 2_300,
   startPosition: "383600-t3k9x2",
   position: "383700-t3k9x2",
   failure: {

@@ -31,7 +31,7 @@ export function sideLine(side: ComparedSide): string {
   const { source, session, unit, loop, subject, outcome, startedAt, durationMs } = side;
   const what = unit === "loop" ? `loop ${loop}` : unit === "command" ? plainLine(subject) : `session ${session}`;
   const state = outcome ?? "running";
-  const took = durationMs === null ? "" : ` after ${durationText(Number(durationMs))}`;
+  const took = durationMs === null ? "" : ` after ${durationText(durationMs)}`;
   return `${coloured("bold", spokenSource(source))}  ${what}  ${coloured(statusColour(state), state)}${took}, ${agoText(startedAt)}`;
 }
 

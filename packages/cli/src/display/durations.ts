@@ -17,12 +17,12 @@ export function durationText(ms: number): string {
 type Lasting = {
   readonly startedAt: string | null;
   readonly endedAt: string | null;
-  readonly durationMs: string | null;
+  readonly durationMs: number | null;
 };
 
 /** How long an operation took; "unknown" if its times are known and can't both be right, "-" without them. */
 export function tookText({ startedAt, endedAt, durationMs }: Lasting): string {
-  if (durationMs !== null) return durationText(Number(durationMs));
+  if (durationMs !== null) return durationText(durationMs);
   return startedAt === null || endedAt === null ? "-" : "unknown";
 }
 

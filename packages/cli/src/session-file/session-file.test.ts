@@ -54,7 +54,7 @@ describe("a line of an event", () => {
       position: "abc-1",
       recordedAt: "1970-01-01T00:00:00.005Z",
       kind: "session.started",
-      original: { type: "proto.LogEntry", size: "3", bytes: "/wAK" },
+      original: { type: "proto.LogEntry", size: 3, bytes: "/wAK" },
     });
     expect(encoded(readEventLine(line).event)).toBe(encoded(event));
     expect(eventLine(readEventLine(line))).toBe(line);

@@ -5,7 +5,7 @@ import { formatPosition } from "../log/position.ts";
 import { outcomeNames, timeSourceNames } from "./names.ts";
 import { dateToJson, timeToJson, type WireTime } from "./time-text.ts";
 
-/** An event as every transport writes it. Times are RFC 3339; 64-bit numbers are text, and bytes base64. */
+/** An event as every transport writes it. Times are RFC 3339; numbers are numbers, and bytes base64. */
 export type EventJson = {
   position: string;
   recordedAt: string;
@@ -13,8 +13,8 @@ export type EventJson = {
   source: string;
   session?: string;
   channel: string;
-  ordinal: string;
-  frameOrdinal: string;
+  ordinal: number;
+  frameOrdinal: number;
   part: number;
   kind: string;
   subject?: string;
@@ -30,7 +30,7 @@ export type EventJson = {
   injected?: boolean;
   redacted?: number;
   detail?: Record<string, unknown>;
-  original?: { type: string; size: string; bytes?: string };
+  original?: { type: string; size: number; bytes?: string };
 };
 
 /** The same as an object. Costs several times as much: what is only sent on needs no object. */
@@ -43,9 +43,9 @@ export function eventToJson(
 }
 
 /**
- * An event as JSON text: lowerCamelCase, times RFC 3339 with the upstream's nanoseconds, 64-bit numbers as strings; unknown
- * and empty fields are omitted, except for the identity of the event. Written without objects in between: every reader's
- * stream consists of these.
+ * An event as JSON text: lowerCamelCase, times RFC 3339 with the upstream's nanoseconds, 64-bit numbers with all
+ * their digits; unknown and empty fields are omitted, except for the identity of the event. Written without objects in between:
+ * every reader's stream consists of these.
  * @throws RangeError for a time that RFC 3339 can't write
  */
 export function writeEventJson(
@@ -56,7 +56,7 @@ export function writeEventJson(
   let json = `{"position":"${formatPosition({ epoch, offset })}","recordedAt":"${dateToJson(recordedAt)}"`;
   json += `,"id":${text(event.id)},"source":${text(event.source)}`;
   if (event.session !== "") json += `,"session":${text(event.session)}`;
-  json += `,"channel":${text(event.channel)},"ordinal":"${event.ordinal}","frameOrdinal":"${event.frame_ordinal}"`;
+  json += `,"channel":${text(event.channel)},"ordinal":${event.ordinal},"frameOrdinal":${event.frame_ordinal}`;
   json += `,"part":${event.part},"kind":${text(event.kind)}`;
   if (event.subject !== "") json += `,"subject":${text(event.subject)}`;
   const { [event.outcome]: outcome } = outcomeNames;
@@ -90,7 +90,7 @@ function writeError({ code, message, suggestions }: NonNullable<Event["error"]>)
 
 function writeOriginal({ type, bytes, size }: NonNullable<Event["original"]>): string {
   const content = bytes.length > 0 || size === 0n ? `,"bytes":"${base64(bytes)}"` : "";
-  return `{"type":${text(type)},"size":"${size}"${content}}`;
+  return `{"type":${text(type)},"size":${size}${content}}`;
 }
 
 /** A message of event.proto: names in lowerCamelCase; fields that are not set are omitted. */
@@ -116,7 +116,7 @@ function writeValue(value: unknown): string {
   if (typeof value === "string") return text(value);
   if (typeof value === "boolean") return value ? "true" : "false";
   if (typeof value === "number") return Number.isFinite(value) ? String(value) : "null";
-  if (typeof value === "bigint") return `"${value}"`;
+  if (typeof value === "bigint") return String(value);
   if (typeof value !== "object" || value === null) return "null";
   if (value instanceof Uint8Array) return `"${base64(value)}"`;
   if (Array.isArray(value)) return `[${value.map(writeValue).join(",")}]`;

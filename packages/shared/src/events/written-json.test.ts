@@ -111,8 +111,8 @@ function slowly({ offset, recordedAt, event }: RecordedEvent, epoch: string, opt
     source: event.source,
     ...(event.session !== "" && { session: event.session }),
     channel: event.channel,
-    ordinal: String(event.ordinal),
-    frameOrdinal: String(event.frame_ordinal),
+    ordinal: exact(event.ordinal),
+    frameOrdinal: exact(event.frame_ordinal),
     part: event.part,
     kind: event.kind,
     ...(event.subject !== "" && { subject: event.subject }),
@@ -135,14 +135,19 @@ function slowly({ offset, recordedAt, event }: RecordedEvent, epoch: string, opt
 }
 
 function originalToJson({ type, bytes, size }: NonNullable<Event["original"]>) {
-  return { type, size: String(size), ...(bytes.length > 0 || size === 0n ? { bytes: base64(bytes) } : {}) };
+  return { type, size: exact(size), ...(bytes.length > 0 || size === 0n ? { bytes: base64(bytes) } : {}) };
+}
+
+/** A number with all its digits, as JSON.stringify takes it. */
+function exact(number: bigint): unknown {
+  return (JSON as unknown as { readonly rawJSON: (text: string) => unknown }).rawJSON(String(number));
 }
 
 function timeToJson({ seconds, nanos }: WireTime): string {
   return toJson(TimestampSchema, create(TimestampSchema, { seconds, nanos }));
 }
 
-/** A detail message: names in lowerCamelCase, times, bytes and 64-bit numbers as text. */
+/** A detail message: names in lowerCamelCase, times and bytes as text. */
 function plain(value: object): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(value).flatMap(([name, field]) => {
@@ -156,7 +161,7 @@ function plain(value: object): Record<string, unknown> {
 const maps: ReadonlySet<string> = new Set(["labels", "states", "ports", "dropped"]);
 
 function plainValue(name: string, field: unknown): unknown {
-  if (typeof field === "bigint") return String(field);
+  if (typeof field === "bigint") return exact(field);
   if (field instanceof Uint8Array) return base64(field);
   if (Array.isArray(field)) return field.map((item) => plainValue(name, item));
   if (typeof field !== "object" || field === null) return field;

@@ -156,7 +156,7 @@ async function readSlow({ stats }: Client, { group }: Choice, range: Range, bins
   return slow.map((row): SlowArtifact => {
     const { project = "", artifact = "", p50Ms, p90Ms } = row;
     const series = seriesOf(byBin(sameArtifact(ofBins.items, row), bins, group), ({ p50Ms }) => p50Ms);
-    return { project, artifact, builds: Number(row.count), p50Ms, p90Ms, series };
+    return { project, artifact, builds: row.count, p50Ms, p90Ms, series };
   });
 }
 
@@ -168,9 +168,8 @@ async function readFlaky({ stats }: Client, { group }: Choice, range: Range, bin
   const ofBins = await stats.flakes({ ...range, group: ["project", "artifact", group], ...named(flaky) });
   return flaky.map((row): FlakyArtifact => {
     const { project = "", artifact = "", builds, flakes, developers } = row;
-    const series = seriesOf(byBin(sameArtifact(ofBins.items, row), bins, group), (one) => Number(one.flakes));
-    const numbers = { builds: Number(builds), flakes: Number(flakes), developers: Number(developers) };
-    return { project, artifact, ...numbers, series };
+    const series = seriesOf(byBin(sameArtifact(ofBins.items, row), bins, group), (one) => one.flakes);
+    return { project, artifact, builds, flakes, developers, series };
   });
 }
 
@@ -234,7 +233,7 @@ type ReadBehind = (client: Client, range: Range, pick: Pick, displayed: Displaye
 async function loopsOf({ stats }: Client, range: Range, predicate: (row: StatsRow<"loops">) => boolean) {
   return (await stats.loops({ ...range, group: rows })).items.filter(predicate).map((row) => ({
     row,
-    one: behind(row, { ms: Number(row.waitedMs), isFailed: row.failed !== "0", isOvertaken: row.overtaken !== "0" }),
+    one: behind(row, { ms: row.waitedMs, isFailed: row.failed > 0, isOvertaken: row.overtaken > 0 }),
   }));
 }
 
@@ -250,17 +249,17 @@ const reads: Readonly<Record<Pick["chart"], ReadBehind>> = {
   },
   // A loop that failed, was canceled or has an unknown outcome was never ready.
   wait: loopsBehind(({ readyP50Ms }) => readyP50Ms !== null),
-  overtaken: loopsBehind(({ overtaken }) => overtaken !== "0"),
+  overtaken: loopsBehind(({ overtaken }) => overtaken > 0),
   // The time is that of the phase alone.
   waits: async (client, range, { of = "" }) => {
     const phase = phases.find((one) => one === of);
     if (phase === undefined) return [];
-    const found = await loopsOf(client, range, ({ phases }) => phases[phase].waitedMs !== "0");
-    return found.map(({ row, one }) => ({ ...one, ms: Number(row.phases[phase].waitedMs) }));
+    const found = await loopsOf(client, range, ({ phases }) => phases[phase].waitedMs > 0);
+    return found.map(({ row, one }) => ({ ...one, ms: row.phases[phase].waitedMs }));
   },
   green: async ({ stats }, range) =>
     (await stats.green({ ...range, group: [...rows, "phase", "reason", "cause"] })).items.map((row) =>
-      behind(row, { ms: row.redP50Ms, isFailed: true, isStillRed: row.stillRed !== "0", text: textOf(row) }),
+      behind(row, { ms: row.redP50Ms, isFailed: true, isStillRed: row.stillRed > 0, text: textOf(row) }),
     ),
   failures: async ({ stats }, range, { of }, { causes }) => {
     const { items } = await stats.failures({ ...range, group: [...rows, "phase", "reason", "cause"] });
@@ -272,18 +271,18 @@ const reads: Readonly<Record<Pick["chart"], ReadBehind>> = {
   },
   slow: async ({ stats }, range, { of = "" }) =>
     (await stats.builds({ ...range, ...artifactOf(of), group: rows })).items
-      .filter(({ count }) => count !== "0")
-      .map((row) => behind(row, { ms: row.p50Ms, isFailed: row.failed !== "0" })),
+      .filter(({ count }) => count > 0)
+      .map((row) => behind(row, { ms: row.p50Ms, isFailed: row.failed > 0 })),
   flaky: async ({ stats }, range, { of = "" }) =>
     (await stats.flakes({ ...range, ...artifactOf(of), group: rows })).items
-      .filter(({ flakes }) => flakes !== "0")
+      .filter(({ flakes }) => flakes > 0)
       .map((row) => behind(row, { isFailed: true })),
   commands: async ({ stats }, range, { of = "" }) => {
     const group = ["command", "machine", "session", "position", "time", "source"] as const;
     return (await stats.commands({ ...range, group })).items
       .filter((row) => commandKey(row) === of)
       .map(({ session, position = "", source = "", time = "", p50Ms, failed }) => ({
-        ...behind({ loop: `${session}.0.0`, source, time }, { ms: p50Ms, isFailed: failed !== "0" }),
+        ...behind({ loop: `${session}.0.0`, source, time }, { ms: p50Ms, isFailed: failed > 0 }),
         position,
       }));
   },

@@ -35,7 +35,7 @@ it("is what one loop printed, without colours and empty pieces", () => {
 
 it("is what the job of a command printed", () => {
   const ofJob = (job: string, text: string) =>
-    event(1, "terminal.written", { detail: detail(text, { output: { job, index: "0", stream: "", offset: "0" } }) });
+    event(1, "terminal.written", { detail: detail(text, { output: { job, index: 0, stream: "", offset: 0 } }) });
   const events = [ofJob("J1", "one\n"), ofJob("J2", "two\n")];
   expect(texts(events, { kind: "command", runner: 0, loop: 0, instance: "J2" })).toEqual(["two\n"]);
 });

@@ -267,7 +267,7 @@ function SideHead({ side, children }: HeadProps) {
       </h2>
       <p class="quiet-text">
         {outcomeWord(displayed)}
-        {durationMs !== null && ` after ${durationText(Number(durationMs))}`}
+        {durationMs !== null && ` after ${durationText(durationMs)}`}
         {startedAt !== null && (
           <>
             {" · "}

@@ -12,20 +12,20 @@ type Readiness = {
   readonly details?: { readonly warnings?: readonly string[] };
 };
 type Status = {
-  readonly behindMessages: string;
+  readonly behindMessages: number;
   /** null: the visitor's token is for one of several workspaces. */
   readonly log: (Amount & { readonly lastDay: Amount }) | null;
   /** null: what records does not answer. */
   readonly waiting: readonly Waiting[] | null;
   /** Sources with events that the tables could not take. */
-  readonly setAside: readonly { readonly source: string; readonly events: string; readonly error: string }[];
+  readonly setAside: readonly { readonly source: string; readonly events: number; readonly error: string }[];
 };
-type Amount = { readonly messages: string; readonly bytes: string };
+type Amount = { readonly messages: number; readonly bytes: number };
 type Waiting = {
   readonly source: string;
-  readonly items: string;
-  readonly bytes: string;
-  readonly dropped: string;
+  readonly items: number;
+  readonly bytes: number;
+  readonly dropped: number;
 };
 type Token = {
   readonly id: string;
@@ -194,11 +194,11 @@ function SourceLine({ source, waits }: { readonly source: Source; readonly waits
       >
         {isLost ? "? lost" : source.status === "recording" ? "✓ recording" : `· ${restText(source)}`}
         {since !== undefined && ` (last seen ${agoText(tick.value - since)})`}
-        {source.clockOffsetMs !== null && <div class="warning">{clockText(Number(source.clockOffsetMs))}</div>}
+        {source.clockOffsetMs !== null && <div class="warning">{clockText(source.clockOffsetMs)}</div>}
       </td>
       <td data-name="last event">{last === undefined ? "–" : <Ago at={last} />}</td>
       <td data-name="age" class="number" title={lastSeenText(source)}>
-        {source.lagMs === null ? "–" : durationText(Math.max(0, Number(source.lagMs)))}
+        {source.lagMs === null ? "–" : durationText(Math.max(0, source.lagMs))}
       </td>
       <td data-name="waits to be recorded" class={isMuch(waits) ? "warning" : ""}>
         {waits === undefined ? "–" : waitsText(waits)}
@@ -229,19 +229,18 @@ function lastSeenText({ heardAt }: Source): string {
 type Waits = Pick<Waiting, "items" | "bytes" | "dropped">;
 
 function waitsText({ items, bytes, dropped }: Waits): string {
-  const waiting = items === "0" ? "nothing" : `${plural(Number(items), "item")}, ${bytesText(Number(bytes))}`;
-  return dropped === "0" ? waiting : `${waiting}; ${plural(Number(dropped), "frame")} had no room`;
+  const waiting = items === 0 ? "nothing" : `${plural(items, "item")}, ${bytesText(bytes)}`;
+  return dropped === 0 ? waiting : `${waiting}; ${plural(dropped, "frame")} had no room`;
 }
 
 function isMuch(waits: Waits | undefined): boolean {
-  return waits !== undefined && (Number(waits.items) > fewMessages || waits.dropped !== "0");
+  return waits !== undefined && (waits.items > fewMessages || waits.dropped > 0);
 }
 
 /** A few messages are always on their way. */
 const fewMessages = 1_000;
 
-function LogFigures({ status: { behindMessages, log, waiting, setAside } }: { readonly status: Status }) {
-  const behind = Number(behindMessages);
+function LogFigures({ status: { behindMessages: behind, log, waiting, setAside } }: { readonly status: Status }) {
   return (
     <>
       <div>
@@ -255,7 +254,7 @@ function LogFigures({ status: { behindMessages, log, waiting, setAside } }: { re
         <div key={source}>
           <dt>not in the tables</dt>
           <dd class="warning">
-            {plural(Number(events), "event")} of {sourceText(source)} ! ({error})
+            {plural(events, "event")} of {sourceText(source)} ! ({error})
           </dd>
         </div>
       ))}
@@ -278,12 +277,12 @@ function LogFigures({ status: { behindMessages, log, waiting, setAside } }: { re
 
 /** A message may hold several events. */
 function amountText({ bytes, messages }: Amount): string {
-  return `${bytesText(Number(bytes))}, ${plural(Number(messages), "message")}`;
+  return `${bytesText(bytes)}, ${plural(messages, "message")}`;
 }
 
 /** The events that wait while the log is unavailable, of all sources; a few items are always on their way. */
 function WaitingFigure({ waiting }: { readonly waiting: readonly Waiting[] }) {
-  const sum = (name: keyof Waits) => String(waiting.reduce((all, one) => all + Number(one[name]), 0));
+  const sum = (name: keyof Waits) => waiting.reduce((all, one) => all + one[name], 0);
   const all = { items: sum("items"), bytes: sum("bytes"), dropped: sum("dropped") };
   return (
     <div>

@@ -44,9 +44,9 @@ const shown = (state: VagrantStateJson, commands: readonly RecordedVagrantComman
   stripVTControlCharacters(vagrantText(state, commands, now));
 
 it("shows the server, its machines, what it does now and what it did, and its boxes", () => {
-  const failed = { ...command, endedAt: new Date(began + 1_055).toISOString(), durationMs: "1055", outcome: "failed" };
+  const failed = { ...command, endedAt: new Date(began + 1_055).toISOString(), durationMs: 1_055, outcome: "failed" };
   const error = "The SSH command responded with a non-zero exit status. (shortened)\nMore of it.";
-  const earlier = { ...command, subject: "destroy", instance: "01M7WSXR6NFM73VJ0F879K0000", durationMs: "65000" };
+  const earlier = { ...command, subject: "destroy", instance: "01M7WSXR6NFM73VJ0F879K0000", durationMs: 65_000 };
   const commands = [
     { ...failed, error },
     { ...earlier, startedAt: new Date(began - 200_000).toISOString(), outcome: "succeeded", endedAt: "-" },

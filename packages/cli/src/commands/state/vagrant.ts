@@ -40,7 +40,7 @@ export type RecordedVagrantCommand = {
   readonly instance?: string;
   readonly startedAt: string | null;
   readonly endedAt: string | null;
-  readonly durationMs: string | null;
+  readonly durationMs: number | null;
   readonly outcome: string | null;
   readonly error: string;
   readonly exitCode: number | null;

@@ -2,7 +2,7 @@ import type { StatsKind as StatsName } from "@tapedeck/client";
 import { ownValue } from "@tapedeck/shared/own-value";
 import { durationText } from "../../display/durations.ts";
 
-/** A row of /api/v1/stats/…: the values of its group, and numbers. Counts are text. */
+/** A row of /api/v1/stats/…: the values of its group, and numbers. */
 export type StatsRow = Readonly<Record<string, string | number | null | undefined>> & {
   readonly labels?: Readonly<Record<string, string>>;
   /** Only of loops. */

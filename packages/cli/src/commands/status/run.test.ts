@@ -17,10 +17,10 @@ it("says of an imported source that it is, and of what", () => {
 
 it("says whose clock is off, and how", () => {
   const source = "default/alice/shop/skaffold";
-  expect(clockWarnings({ source, clockOffsetMs: "86400000" })[0]).toMatch(
+  expect(clockWarnings({ source, clockOffsetMs: 86_400_000 })[0]).toMatch(
     /^the clock of alice\/shop.* is 1 d ahead of the log's: /,
   );
-  expect(clockWarnings({ source, clockOffsetMs: "-7200000" })[0]).toMatch(
+  expect(clockWarnings({ source, clockOffsetMs: -7_200_000 })[0]).toMatch(
     / is 2 h behind the log's, or its events were recorded late: /,
   );
 });

@@ -33,7 +33,7 @@ type Source = {
   readonly gaps: number;
   readonly notHeardSince: string | null;
   /** See Source of the client. */
-  readonly clockOffsetMs: string | null;
+  readonly clockOffsetMs: number | null;
 };
 
 /** What waits where; undefined if it cannot be read, for example because the services run on another machine. */
@@ -101,9 +101,9 @@ function narrowed(all: readonly Source[], { source: texts, developer, project }:
  */
 export function clockWarnings({ source, clockOffsetMs }: Pick<Source, "source" | "clockOffsetMs">): readonly string[] {
   if (clockOffsetMs === null) return [];
-  const ms = Number(clockOffsetMs);
-  const off = durationText(Math.abs(ms));
-  const how = ms > 0 ? `${off} ahead of the log's` : `${off} behind the log's, or its events were recorded late`;
+  const off = durationText(Math.abs(clockOffsetMs));
+  const how =
+    clockOffsetMs > 0 ? `${off} ahead of the log's` : `${off} behind the log's, or its events were recorded late`;
   return [`the clock of ${shortSource(source)} is ${how}: times and durations are unreliable`];
 }
 

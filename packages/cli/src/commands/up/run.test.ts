@@ -73,11 +73,11 @@ describe("tapedeck up", { timeout: 300_000 }, () => {
     expect(session).toMatchObject({ source: "default/alice-b/shop/skaffold", labels: { team: "web" }, endedAt: null });
     await until(
       async () => {
-        const { items } = await json<Items<{ count: string; artifact: string }>>("stats", "builds");
+        const { items } = await json<Items<{ count: number; artifact: string }>>("stats", "builds");
         expect(Object.fromEntries(items.map(({ artifact, count }) => [artifact, count]))).toEqual({
-          api: "2",
-          web: "3",
-          worker: "2",
+          api: 2,
+          web: 3,
+          worker: 2,
         });
         return true;
       },

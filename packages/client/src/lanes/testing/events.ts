@@ -10,7 +10,7 @@ export function event(at: number, kind: string, fields: Fields = {}): TapedeckEv
   const time = new Date(Date.UTC(2026, 0, 1) + at * 1_000).toISOString();
   const position = `${String(Math.round(at * 1_000)).padStart(9, "0")}-log`;
   const base = { position, recordedAt: time, occurredAt: time, id: position, source, session };
-  const rest = { channel: "v1", ordinal: "1", frameOrdinal: "1", part: 0, summary: kind };
+  const rest = { channel: "v1", ordinal: 1, frameOrdinal: 1, part: 0, summary: kind };
   return { ...base, ...rest, kind, ...fields } as TapedeckEvent;
 }
 

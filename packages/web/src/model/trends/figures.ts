@@ -56,7 +56,7 @@ export function causesOf(
     const key = causeKey(row);
     const { reason = "", cause = "" } = row;
     const known = causes.get(key) ?? { reason, cause, counts: bins.map(() => 0) };
-    known.counts[at] = (known.counts[at] ?? 0) + Number(row.failures);
+    known.counts[at] = (known.counts[at] ?? 0) + row.failures;
     causes.set(key, known);
   }
   const all = [...causes]
@@ -109,8 +109,8 @@ export function slowest(rows: readonly StatsRow<"builds">[], max: number): reado
 /** The artifacts with the most flakes. */
 export function flakiest(rows: readonly StatsRow<"flakes">[], max: number): readonly StatsRow<"flakes">[] {
   return rows
-    .filter(({ flakes }) => Number(flakes) > 0)
-    .toSorted((a, b) => Number(b.flakes) - Number(a.flakes) || nameOf(a).localeCompare(nameOf(b)))
+    .filter(({ flakes }) => flakes > 0)
+    .toSorted((a, b) => b.flakes - a.flakes || nameOf(a).localeCompare(nameOf(b)))
     .slice(0, max);
 }
 
@@ -156,8 +156,8 @@ export type WaitedFor = {
 export function waitedFor(all: Phased | undefined, bins: readonly (Phased | undefined)[]) {
   return phasesIn(all === undefined ? [] : [all])
     .map((phase): WaitedFor => {
-      const { waitedMs = "0", share = 0 } = all?.phases[phase] ?? {};
-      return { phase, ms: Number(waitedMs), share, series: seriesOf(bins, ({ phases }) => phases[phase].share) };
+      const { waitedMs = 0, share = 0 } = all?.phases[phase] ?? {};
+      return { phase, ms: waitedMs, share, series: seriesOf(bins, ({ phases }) => phases[phase].share) };
     })
     .toSorted((a, b) => b.ms - a.ms || (a.phase < b.phase ? -1 : 1));
 }
@@ -167,5 +167,5 @@ export const phases: readonly LoopPhase[] = ["sync", "build", "test", "render", 
 
 /** The phases that any of them waited for. */
 export function phasesIn(all: readonly Phased[]): readonly LoopPhase[] {
-  return phases.filter((phase) => all.some((row) => row.phases[phase].waitedMs !== "0"));
+  return phases.filter((phase) => all.some((row) => row.phases[phase].waitedMs > 0));
 }

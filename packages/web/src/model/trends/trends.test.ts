@@ -81,18 +81,18 @@ it("the bins between two names are picked, and none where a name is of another r
 
 it("causes are counted by bins: the most frequent by name, the others together", () => {
   const bins = binsOf(choice("range=7d"), now);
-  const row = (day: string, cause: string, failures: string) => ({
+  const row = (day: string, cause: string, failures: number) => ({
     day,
     reason: "build",
     cause,
     failures,
-    developers: "1",
+    developers: 1,
   });
   const rows = [
-    row("2026-11-20", "BUILD_A", "3"),
-    row("2026-11-19", "BUILD_A", "1"),
-    ...[row("2026-11-20", "BUILD_B", "2"), row("2026-11-20", "BUILD_C", "1"), row("2026-11-14", "BUILD_D", "1")],
-    row("2025-01-01", "BUILD_OLD", "9"),
+    row("2026-11-20", "BUILD_A", 3),
+    row("2026-11-19", "BUILD_A", 1),
+    ...[row("2026-11-20", "BUILD_B", 2), row("2026-11-20", "BUILD_C", 1), row("2026-11-14", "BUILD_D", 1)],
+    row("2025-01-01", "BUILD_OLD", 9),
   ];
   const { top, rest, count } = causesOf(rows, bins, "day", 2);
   expect(top.map(({ key, counts }) => [key, counts.slice(-2)])).toEqual([
@@ -148,8 +148,8 @@ it("shares have the digits that distinguish them", () => {
 
 it("the phases that loops waited for are longest first, without those that took no time, and by bins", () => {
   const figures = (build: number, check: number) => {
-    const none = { waitedMs: "0", share: 0 };
-    const of = (ms: number) => ({ waitedMs: String(ms), share: ms / (build + check) });
+    const none = { waitedMs: 0, share: 0 };
+    const of = (ms: number) => ({ waitedMs: ms, share: ms / (build + check) });
     const rest = { sync: none, test: none, render: none, deploy: none, other: none };
     return { phases: { ...rest, build: of(build), check: of(check) } };
   };

@@ -50,7 +50,7 @@ function HistoryRow({ item, choice }: { readonly item: HistoryItem; readonly cho
         )}
         {artifacts.length > 0 && <span title={artifacts.join(", ")}>{artifactsText(artifacts)}</span>}
       </span>
-      <span class="took">{durationMs === null ? "" : durationText(Number(durationMs))}</span>
+      <span class="took">{durationMs === null ? "" : durationText(durationMs)}</span>
       {at !== undefined && (
         <time dateTime={startedAt ?? ""} title={fullTimeText(at)}>
           {timeText(at)}

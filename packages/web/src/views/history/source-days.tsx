@@ -73,7 +73,7 @@ function SessionRow({ session, units }: SessionRowProps) {
       <span class="name">
         <a href={itemPath(session)}>{startedAt === null ? "unknown time" : clockText(Date.parse(startedAt))}</a>{" "}
         <span class="quiet-text">
-          {endPosition === null ? "running" : durationMs === null ? "" : durationText(Number(durationMs))}
+          {endPosition === null ? "running" : durationMs === null ? "" : durationText(durationMs)}
         </span>
       </span>
       <span class="what">

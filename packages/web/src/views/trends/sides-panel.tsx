@@ -92,7 +92,7 @@ function SideLine({ one, waits, href, isPicked, pick }: SideLineProps) {
           type="button"
           class="quiet"
           aria-pressed={isPicked}
-          aria-label={`${plural(Number(loops), "loop")} of ${name}`}
+          aria-label={`${plural(loops, "loop")} of ${name}`}
           onClick={() => pick(name)}
         >
           {loops}

@@ -205,7 +205,7 @@ export function CommandsPanel({ answered, sql, picked, pick }: CommandsProps) {
               <td class="number" data-value={row.runs}>
                 {row.runs}
               </td>
-              <td class={`number ${row.failed === "0" ? "" : "bad"}`} data-value={row.failed}>
+              <td class={`number ${row.failed === 0 ? "" : "bad"}`} data-value={row.failed}>
                 {row.failed}
               </td>
             </tr>

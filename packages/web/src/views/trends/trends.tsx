@@ -59,7 +59,7 @@ function TrendsPanels({ trends, choice }: TrendsPanelsProps) {
   const { zone } = choice;
   const [first, last] = [bins.at(0), bins.at(-1)];
   const days = { from: dateAt(first?.from ?? 0, zone), to: dateAt((last?.to ?? 1) - 1, zone) };
-  const count = Number(loops.value.all?.loops ?? 0);
+  const count = loops.value.all?.loops ?? 0;
   const isKnown = [loops, causes, commands].every(({ error }) => error === undefined);
   const hasNothing = isKnown && count === 0 && causes.value.count === 0 && commands.value.length === 0;
   const sql = (query: ChartQuery): PanelSql => ({
@@ -256,14 +256,14 @@ function redsOf({ all, bins }: OverTime<GreenFigures>): readonly Figure[] {
     {
       name: "still red",
       format: String,
-      all: Number(all?.stillRed ?? 0),
-      values: seriesOf(bins, ({ stillRed }) => Number(stillRed)),
+      all: all?.stillRed ?? 0,
+      values: seriesOf(bins, ({ stillRed }) => stillRed),
     },
   ];
 }
 
 function sharesOf({ all, bins }: OverTime<LoopFigures>): readonly Figure[] {
-  const count = Number(all?.loops ?? 0);
+  const count = all?.loops ?? 0;
   return [
     {
       name: "overtaken",
@@ -271,7 +271,7 @@ function sharesOf({ all, bins }: OverTime<LoopFigures>): readonly Figure[] {
       all: count === 0 ? null : (all?.overtakenShare ?? null),
       values: seriesOf(bins, ({ overtakenShare }) => overtakenShare),
     },
-    { name: "loops", format: String, all: count, values: seriesOf(bins, (row) => Number(row.loops)) },
+    { name: "loops", format: String, all: count, values: seriesOf(bins, (row) => row.loops) },
   ];
 }
 

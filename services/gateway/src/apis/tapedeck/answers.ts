@@ -3,7 +3,7 @@ import { tokenRecord } from "@tapedeck/shared/tokens/token";
 import { z } from "zod";
 import { comparedSide, comparison, difference } from "./schemas/comparison.ts";
 import { cloudEvent, event } from "./schemas/event.ts";
-import { count, count64, position, text, time } from "./schemas/fields.ts";
+import { count, position, text, time } from "./schemas/fields.ts";
 import { cause, historyItem, hit, operation, session, source } from "./schemas/lists.ts";
 import { statsKinds, statsRow } from "./schemas/stats.ts";
 import { error, message, progressLine, state } from "./schemas/stream.ts";
@@ -71,15 +71,15 @@ export const answers = {
     .object({
       position,
       logPosition: position.describe("The end of the log."),
-      behindMessages: count64("Messages of the log that the tables do not have yet"),
+      behindMessages: count("Messages of the log that the tables do not have yet."),
       log: z
         .object({
-          messages: count64("Messages that the log keeps"),
-          bytes: count64("Bytes of these on disk"),
+          messages: count("Messages that the log keeps."),
+          bytes: count("Bytes of these on disk."),
           lastDay: z
             .object({
-              messages: count64("Messages of the last 24 hours"),
-              bytes: count64("Bytes of as many messages of the log"),
+              messages: count("Messages of the last 24 hours."),
+              bytes: count("Bytes of as many messages of the log."),
             })
             .describe("How it grows."),
         })
@@ -89,9 +89,9 @@ export const answers = {
         .array(
           z.object({
             source: z.string(),
-            items: count64("Items that are not in the log yet"),
-            bytes: count64("Bytes that these take in memory and on disk"),
-            dropped: count64("Frames dropped for lack of room since its tap began"),
+            items: count("Items that are not in the log yet."),
+            bytes: count("Bytes that these take in memory and on disk."),
+            dropped: count("Frames dropped for lack of room since its tap began."),
           }),
         )
         .nullable()
@@ -103,7 +103,7 @@ export const answers = {
         .array(
           z.object({
             source: z.string(),
-            events: count64("Events that could not be applied to the tables"),
+            events: count("Events that could not be applied to the tables."),
             firstPosition: position.describe("The first of them in the log."),
             lastPosition: position.describe("The last of them."),
             lastAt: time("When the last of them was set aside, by query's clock."),

@@ -5,7 +5,6 @@ export type JsonSchema = { readonly [keyword: string]: unknown };
 
 const text = { type: "string" };
 const whole = { type: "integer" };
-const wholeText = { type: "string", pattern: "^-?\\d+$" };
 
 /**
  * JSON schemas of an event's `detail`, by the name of the message in event.proto, in the form that `eventToJson` writes. A
@@ -52,9 +51,6 @@ function valueSchema({ message, scalar }: Pick<DescField, "message" | "scalar">)
       return { type: "string", contentEncoding: "base64" };
     case ScalarType.STRING:
       return text;
-    case ScalarType.INT64:
-    case ScalarType.UINT64:
-      return wholeText;
     case ScalarType.FLOAT:
     case ScalarType.DOUBLE:
       return { type: "number" };

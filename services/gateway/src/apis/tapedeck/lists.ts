@@ -84,8 +84,8 @@ function sourceJson(source: Source): AnswerOf<"Source"> {
     gaps: source.gaps,
     notHeardSince: timeJson(source.not_heard_since),
     heardAt: timesJson(source.heard_at),
-    clockOffsetMs: source.clock_offset_ms === undefined ? null : String(source.clock_offset_ms),
-    lagMs: source.lag_ms === undefined ? null : String(source.lag_ms),
+    clockOffsetMs: numberJson(source.clock_offset_ms),
+    lagMs: numberJson(source.lag_ms),
   };
 }
 
@@ -119,7 +119,7 @@ function operationJson(operation: Operation): AnswerOf<"Operation"> {
     loop: operation.loop,
     startedAt: timeJson(operation.started_at),
     endedAt: timeJson(operation.ended_at),
-    durationMs: operation.duration_ms === undefined ? null : String(operation.duration_ms),
+    durationMs: numberJson(operation.duration_ms),
     outcome: textJson(operation.outcome) as AnswerOf<"Operation">["outcome"],
     errorCode: operation.error_code,
     error: operation.error,
@@ -145,7 +145,7 @@ function historyItemJson(item: HistoryItem): AnswerOf<"HistoryItem"> {
     instance,
     startedAt: timeJson(item.started_at),
     endedAt: timeJson(item.ended_at),
-    durationMs: item.duration_ms === undefined ? null : String(item.duration_ms),
+    durationMs: numberJson(item.duration_ms),
     outcome: textJson(item.outcome) as AnswerOf<"HistoryItem">["outcome"],
     exitCode: item.exit_code ?? null,
     cause: causeJson(item.cause),
@@ -170,6 +170,11 @@ export function causeJson(cause: Cause | undefined): AnswerOf<"Cause"> | null {
 /** A value that is not known yet, such as an end or an outcome, is null and never an empty text. */
 export function textJson(text: string): string | null {
   return text === "" ? null : text;
+}
+
+/** A number of 64 bits in a contract, whose values fit in 2^53: times in ms, counts. */
+export function numberJson(number: bigint | undefined): number | null {
+  return number === undefined ? null : Number(number);
 }
 
 export function timeJson(time: Timestamp | undefined): string | null {

@@ -24,14 +24,14 @@ const services = {
 const everybody = { workspace: "acme" };
 
 it.each([
-  ["part of it", 200, 151, { messages: "50", bytes: "500" }],
-  ["nothing", 200, undefined, { messages: "0", bytes: "0" }],
-  ["all of it", 200, 1, { messages: "200", bytes: "2000" }],
-  ["no more than is kept, where messages were erased", 20, 101, { messages: "20", bytes: "200" }],
-  ["nothing of an empty log", 0, undefined, { messages: "0", bytes: "0" }],
+  ["part of it", 200, 151, { messages: 50, bytes: 500 }],
+  ["nothing", 200, undefined, { messages: 0, bytes: 0 }],
+  ["all of it", 200, 1, { messages: 200, bytes: 2000 }],
+  ["no more than is kept, where messages were erased", 20, 101, { messages: 20, bytes: 200 }],
+  ["nothing of an empty log", 0, undefined, { messages: 0, bytes: 0 }],
 ])("the log grew in a day by %s", async (_, messages, since, lastDay) => {
   const { log } = await statusOf({ query, log: logWith(messages, since), services }, everybody);
-  expect(log).toEqual({ messages: String(messages), bytes: String(messages * 10), lastDay });
+  expect(log).toEqual({ messages, bytes: messages * 10, lastDay });
 });
 
 it("a token of one workspace learns what waits there, and nothing of the log's size", async () => {
@@ -46,9 +46,9 @@ it("a token of one workspace learns what waits there, and nothing of the log's s
   expect(await sources({ workspace: "acme", roles, everywhere: true })).toEqual(all);
   expect((await statusOf(deps, everybody)).waiting?.[0]).toEqual({
     source: all[0],
-    items: "3",
-    bytes: "20",
-    dropped: "0",
+    items: 3,
+    bytes: 20,
+    dropped: 0,
   });
 });
 
@@ -60,7 +60,7 @@ it("says the rest where what records does not answer", async () => {
     },
   };
   const { waiting, log } = await statusOf({ query, log: logWith(200, 1), services: away }, everybody);
-  expect([waiting, log?.messages]).toEqual([null, "200"]);
+  expect([waiting, log?.messages]).toEqual([null, 200]);
 });
 
 it("asks for the events that were set aside in the caller's workspace, or in all that it may see", async () => {
@@ -88,7 +88,7 @@ it("asks for the events that were set aside in the caller's workspace, or in all
   expect(setAside).toEqual([
     {
       source: refused.source,
-      events: "2",
+      events: 2,
       firstPosition: position,
       lastPosition: position,
       lastAt: "1970-01-01T00:00:01Z",

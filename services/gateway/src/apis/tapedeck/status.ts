@@ -34,12 +34,12 @@ export async function statusOf({ query, log, services }: StatusDeps, caller: Ask
   return {
     position,
     logPosition: log_position,
-    behindMessages: String(Math.max(0, (end ?? 0) - (behind ?? 0))),
+    behindMessages: Math.max(0, (end ?? 0) - (behind ?? 0)),
     log: size,
     waiting,
     setAside: sources.map(({ source, events, first_position, last_position, last_at, error_code, error }) => ({
       source,
-      events: String(events),
+      events: Number(events),
       firstPosition: first_position,
       lastPosition: last_position,
       lastAt: timeJson(last_at) ?? "",
@@ -61,9 +61,9 @@ async function sizeOf(log: LogReader): Promise<NonNullable<AnswerOf<"Status">["l
   const since = first === undefined ? 0 : Math.min(messages, sequenceOf(lastOffset) - sequenceOf(first) + 1);
   const share = messages === 0 ? 0 : since / messages;
   return {
-    messages: String(messages),
-    bytes: String(bytes),
-    lastDay: { messages: String(since), bytes: String(Math.round(bytes * share)) },
+    messages,
+    bytes,
+    lastDay: { messages: since, bytes: Math.round(bytes * share) },
   };
 }
 
@@ -83,9 +83,9 @@ async function waitingFor(
       .filter(({ source }) => isSeen(source))
       .map(({ source, items, bytes, dropped }) => ({
         source,
-        items: String(items),
-        bytes: String(bytes),
-        dropped: String(dropped),
+        items: Number(items),
+        bytes: Number(bytes),
+        dropped: Number(dropped),
       }));
   } catch {
     return null;

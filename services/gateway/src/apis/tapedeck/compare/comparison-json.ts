@@ -1,6 +1,6 @@
 import type { ComparedSide, CompareResponse } from "@tapedeck/proto/tapedeck/v1/tapedeck";
 import type { AnswerOf } from "../answers.ts";
-import { causeJson, textJson, timeJson } from "../lists.ts";
+import { causeJson, numberJson, textJson, timeJson } from "../lists.ts";
 
 /** A comparison in the HTTP API. */
 export function comparisonJson({
@@ -42,7 +42,7 @@ function sideJson({
     outcome: textJson(outcome) as AnswerOf<"ComparedSide">["outcome"],
     startedAt: timeJson(started_at),
     endedAt: timeJson(ended_at),
-    durationMs: duration_ms === undefined ? null : String(duration_ms),
+    durationMs: numberJson(duration_ms),
     startPosition: start_position,
     failure: failure === undefined ? null : failureJson(failure),
   };

@@ -1,6 +1,6 @@
 import { outcomeNames } from "@tapedeck/shared/events/names";
 import { z } from "zod";
-import { count, count64, named, position, sessionId, sourceName, text, time, upstream } from "./fields.ts";
+import { count, named, position, sessionId, sourceName, text, time, upstream } from "./fields.ts";
 import { cause } from "./lists.ts";
 
 /** From the most informative to the least, where nothing else decides. */
@@ -39,7 +39,7 @@ export const comparedSide = z
     outcome: named(outcomeNames).nullable().describe("Null while it runs."),
     startedAt: time("When it began.").nullable(),
     endedAt: time("When it ended; null while it runs.").nullable(),
-    durationMs: count64("Milliseconds").nullable(),
+    durationMs: count("Milliseconds.").nullable(),
     startPosition: position.describe("Of the event that began it."),
     position: position.describe("State and events are those up to here."),
     failure: failure.nullable(),

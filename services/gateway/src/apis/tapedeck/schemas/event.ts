@@ -1,7 +1,7 @@
 import { kinds } from "@tapedeck/shared/events/kinds";
 import { outcomeNames, timeSourceNames } from "@tapedeck/shared/events/names";
 import { z } from "zod";
-import { count, count64, named, position, sessionId, sourceName, text, time } from "./fields.ts";
+import { count, named, position, sessionId, sourceName, text, time } from "./fields.ts";
 
 const operationOfEvent = z
   .object({
@@ -16,7 +16,7 @@ const operationOfEvent = z
 const original = z
   .object({
     type: text("Full name of the upstream's protobuf message.", "proto.LogEntry"),
-    size: count64("Bytes"),
+    size: count("Bytes."),
     bytes: z
       .string()
       .meta({ contentEncoding: "base64" })
@@ -33,8 +33,8 @@ export const event = z
     source: sourceName,
     session: sessionId.optional().describe("Absent for facts about the source as a whole."),
     channel: text("One stream of a session; `tapedeck` has Tapedeck's own events.", "v1"),
-    ordinal: count64("1, 2, 3 … inside its session and channel"),
-    frameOrdinal: count64("1, 2, 3 … of the frame that it comes from"),
+    ordinal: count("1, 2, 3 … inside its session and channel."),
+    frameOrdinal: count("1, 2, 3 … of the frame that it comes from."),
     part: count("0, 1 … of this event inside its frame."),
     kind: z.string().meta({ description: "`noun.verb`.", pattern: "^[a-z]+\\.[a-z_]+$", examples: kinds }),
     subject: text("What it is about: artifact, resource, pod, job …", "web").optional(),

@@ -11,9 +11,6 @@ export const time = (description: string) =>
 
 export const count = (description: string) => z.int().nonnegative().meta({ description });
 
-export const count64 = (description: string) =>
-  z.string().meta({ description: `${description} (64 bits, so as text)`, pattern: "^\\d+$", examples: ["3"] });
-
 export const position = z.string().meta({
   description:
     "The position of an event in the log. Opaque; positions sort as text as the log does; the same on every transport; valid in its workspace.",

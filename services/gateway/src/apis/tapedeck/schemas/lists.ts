@@ -1,6 +1,6 @@
 import { outcomeNames } from "@tapedeck/shared/events/names";
 import { z } from "zod";
-import { count, count64, heardAt, named, position, sessionId, sourceName, text, time } from "./fields.ts";
+import { count, heardAt, named, position, sessionId, sourceName, text, time } from "./fields.ts";
 
 export const source = z
   .object({
@@ -27,16 +27,16 @@ export const source = z
     ).nullable(),
     heardAt,
     clockOffsetMs: z
-      .string()
-      .regex(/^-?\d+$/)
+      .int()
       .nullable()
       .describe(
-        "How far the clock of its tap or upstream is ahead of the log's, in milliseconds (64 bits, so as text); negative: behind, or its newest events were recorded late. Null: within a minute, or unknown.",
+        "How far the clock of its tap or upstream is ahead of the log's, in milliseconds; negative: behind, or its newest events were recorded late. Null: within a minute, or unknown.",
       ),
-    lagMs: count64("Milliseconds")
+    lagMs: z
+      .int()
       .nullable()
       .describe(
-        "Age of the known state, in milliseconds (64 bits, so as text). For a polled source: since the collection in `heardAt` that was seen longest ago. For a lost one: since it was last seen. Otherwise, and at a past time: from when its newest event happened until the log stored it; output does not count. Null: unknown.",
+        "Age of the known state, in milliseconds. For a polled source: since the collection in `heardAt` that was seen longest ago. For a lost one: since it was last seen. Otherwise, and at a past time: from when its newest event happened until the log stored it; output does not count. Null: unknown.",
       ),
   })
   .describe("One recorded upstream.");
@@ -114,9 +114,7 @@ export const historyItem = z
     instance: text("Id of the job, or of the command's; otherwise empty."),
     startedAt: time("When it began; null when that was not observed.").nullable(),
     endedAt: time("When it ended; null while it runs, and when its end was not observed.").nullable(),
-    durationMs: count64("Milliseconds")
-      .nullable()
-      .describe("Milliseconds (64 bits, so as text); null while it runs, and if its times are not known."),
+    durationMs: count("Milliseconds; null while it runs, and if its times are not known.").nullable(),
     outcome: named(outcomeNames).nullable().describe("Null while it runs. A session's is that of its exit code."),
     exitCode: z.int().nullable(),
     cause: cause.nullable().describe("Why it, or a step of the loop, failed; null: it did not, or nobody knows."),
@@ -142,11 +140,9 @@ export const operation = z
       "When it began; null when that was not observed, or by a clock that was never set (1970).",
     ).nullable(),
     endedAt: time("When it ended; null while it runs.").nullable(),
-    durationMs: count64("Milliseconds")
-      .nullable()
-      .describe(
-        "Milliseconds (64 bits, so as text); null while it runs, and if its times are not known or can't both be right.",
-      ),
+    durationMs: count(
+      "Milliseconds; null while it runs, and if its times are not known or can't both be right.",
+    ).nullable(),
     outcome: named(outcomeNames).nullable().describe("Null while it runs."),
     errorCode: text("The upstream's own code; empty without an error.", "BUILD_USER_ERROR"),
     error: text("The error's text; empty without an error."),

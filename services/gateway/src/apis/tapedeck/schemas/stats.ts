@@ -1,6 +1,6 @@
 import { ownValue } from "@tapedeck/shared/own-value";
 import { z } from "zod";
-import { count64, time } from "./fields.ts";
+import { count as countField, time } from "./fields.ts";
 
 // One table of the statistics. Query counts them, and the HTTP API has a path, parameters and an answer for each.
 
@@ -50,9 +50,9 @@ export type StatsKind = {
   readonly figures: Readonly<Record<string, Figure<unknown>>>;
 };
 
-const count = (what: string): Figure<string> => ({
-  schema: count64(what),
-  json: (figures, name) => String(ownValue(figures, name) ?? 0),
+const count = (what: string): Figure<number> => ({
+  schema: countField(`${what}.`),
+  json: (figures, name) => Number(ownValue(figures, name) ?? 0),
 });
 
 /** A percentile may lie between two rows, so it is rounded. */
@@ -80,7 +80,7 @@ const share = (part: string, all: string, without: string): Figure<number> => ({
 const phase = (what: string) =>
   z
     .object({
-      waitedMs: count64("Milliseconds that all loops together waited for it"),
+      waitedMs: countField("Milliseconds that all loops together waited for it."),
       share: partOf("This waitedMs / that of the loops; 0 when nothing was waited for."),
     })
     .describe(what);
@@ -133,8 +133,8 @@ export const statsKinds = {
         json: (figures) =>
           Object.fromEntries(
             Object.keys(phases.shape).map((name) => {
-              const waited = ownValue(figures, `${name}_ms`) ?? 0;
-              return [name, { waitedMs: String(waited), share: shareOf(waited, figures.waited_ms) }];
+              const waited = Number(ownValue(figures, `${name}_ms`) ?? 0);
+              return [name, { waitedMs: waited, share: shareOf(waited, figures.waited_ms) }];
             }),
           ),
       },

@@ -41,8 +41,8 @@ handled and pass it as \`after\`: you get the next events, each once, on any tra
 different ones are ANDed, values of one ORed. \`source\`, \`session\`, \`at\`, \`after\` and \`min_position\` may also be the
 headers \`tapedeck-source\`, \`tapedeck-session\`, \`tapedeck-at\`, \`tapedeck-after\` and \`tapedeck-min-position\`.
 
-Names are lowerCamelCase, times are RFC 3339, and 64-bit numbers are strings. Expect fields and kinds of events that are not
-described here. Unknown parameters are errors. A method that a path does not have is answered with 405.`;
+Names are lowerCamelCase, times are RFC 3339, and numbers are JSON numbers, 64-bit ones too; positions are text. In a \`state\`,
+which is the upstream's own, 64-bit numbers are strings. Expect fields and kinds of events that are not described here. Unknown parameters are errors. A method that a path does not have is answered with 405.`;
 
 const meanings: Readonly<Record<ErrorCode, string>> = {
   out_of_range: "what follows the position is no longer available, or was lost; go on after `earliest`",
