@@ -39,7 +39,9 @@ export async function loops({ url, json, outcome, all, limit, ...filter }: Loops
     return;
   }
   if (page.items.length === 0) {
-    print(isAll(filter) && outcome === undefined ? "No finished loops yet." : "No matching loops.");
+    print(
+      isAll(filter) && sources === undefined && outcome === undefined ? "No finished loops yet." : "No matching loops.",
+    );
     await reportUnrecorded(api, sources);
     return;
   }

@@ -1,5 +1,5 @@
-import { Command } from "commander";
-import { addSourceFilter, dataOption, jsonOption, urlOption, withSources } from "../options.ts";
+import { Command, Option } from "commander";
+import { addSourceFilter, dataOption, jsonOption, urlOption, wholeNumber, withSources } from "../options.ts";
 import type { StatusOptions } from "./run.ts";
 
 export const statusCommand = () =>
@@ -8,6 +8,7 @@ export const statusCommand = () =>
     .description(
       `Shows the recorded sources: their status and address, the last event, gaps, and what waits to be delivered.`,
     )
+    .addOption(new Option("-n, --limit <n>", "show at most n sources").argParser(wholeNumber))
     .addOption(jsonOption())
     .addOption(urlOption())
     .addOption(dataOption())

@@ -22,6 +22,7 @@ export type StatusOptions = {
   readonly source?: readonly string[];
   readonly developer?: readonly string[];
   readonly project?: readonly string[];
+  readonly limit?: number;
 };
 
 type Source = {
@@ -60,7 +61,7 @@ export async function status(options: StatusOptions): Promise<void> {
       throw error;
     });
   const all = [...known, ...neverSeen(running, known)].toSorted((a, b) => (a.source < b.source ? -1 : 1));
-  const items = narrowed(all, options);
+  const items = narrowed(all, options).slice(0, options.limit);
   const [health, setAside] = await Promise.all([healthOf(running, api.base), setAsideLines(api)]);
   if (options.json) {
     printJson({ sources: items, position, ...health, setAside });
