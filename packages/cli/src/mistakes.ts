@@ -98,8 +98,10 @@ function commandMeant(
 }
 
 function flagsMeant(command: Command, words: readonly string[]): readonly string[] {
+  const end = words.indexOf("--");
   return words.flatMap((word, at) => {
-    const flag = flagOf(word);
+    // Behind it is a command to run, with flags of its own.
+    const flag = end >= 0 && at >= end ? undefined : flagOf(word);
     // A namespace of kubectl; here it counts.
     const isNamespace = flag === "-n" && /^[a-z]/i.test(words[at + 1] ?? "") && has(command, "--project");
     if (isNamespace) return ["--project"];

@@ -48,6 +48,7 @@ it("suggests the line that was probably meant", async () => {
     "why loop 54": "why 54",
     tokens: "token list",
     "tail --al x": "tail --all x",
+    "run --labl a=b -- make --al": "run --label a=b -- make --al",
   };
   for (const [typed, line] of Object.entries(meant))
     expect([typed, await suggested(...typed.split(" "))]).toEqual([typed, line]);
