@@ -129,7 +129,7 @@ it("a full disk is over when there is room, though nobody has anything to record
   expect(failures.reason).toBeUndefined();
   // The server takes nothing before it is started again, and that is still for the disk that was full.
   failures.met(unanswered);
-  // It lasts for 20 ms, which a look now and then may miss.
+  // It lasts for 20 ms, which `until` may miss.
   await new Promise(setImmediate);
   expect(failures.isFull).toBe(true);
   failures.over();

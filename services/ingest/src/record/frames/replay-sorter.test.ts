@@ -34,7 +34,7 @@ it("a message that comes after the silence is live itself", () => {
   expect(names(channel.take(message("a", 1), at(200)))).toBe("ba");
 });
 
-it("what is repeated without silence is given in sorted pieces", () => {
+it("frames that are repeated without silence are given in sorted pieces", () => {
   const channel = new ReplaySorter<Message>({ pieceMs: 300 });
   expect(names(channel.take(message("b", 2), at(1_000)))).toBe("");
   expect(names(channel.take(message("c", 3), at(1_150)))).toBe("");
