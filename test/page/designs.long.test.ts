@@ -56,6 +56,11 @@ describe.skipIf(browserProgram === undefined)("every view is shown well", () => 
       session: `/sessions/${session}`,
       "session-output": `/sessions/${session}?step=all`,
       compare: `/compare?left=${source}&right=${source === "bob/shop" ? "alice" : "bob"}/shop`,
+      loops: "/loops",
+      "loops-failed": "/loops?outcome=failed",
+      "loops-found": "/loops?q=error",
+      "loops-none": "/loops?q=nowhere&outcome=failed",
+      "source-days": `/sources/${source}`,
       trends: "/trends?range=7d&by=developer",
       health: "/health",
     };

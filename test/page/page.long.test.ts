@@ -84,6 +84,26 @@ describe.skipIf(browserProgram === undefined)("the page", () => {
     expect([...errors, ...other.errors]).toEqual([]);
   });
 
+  it("leads from a text to the loop with it, at the line", async () => {
+    await using opened = await openPage(browser, `${base}/loops`);
+    const { page, errors } = opened;
+    await page.getByRole("searchbox").fill("deploymint");
+    await page.getByText(/^\d+ match/).waitFor();
+    await page.locator(".history mark", { hasText: "Deploymint" }).first().waitFor();
+    expect(page.url()).toContain("q=deploymint");
+    await page.locator(".history .of-loop .name a", { hasText: /^loop/ }).first().click();
+    await page.locator(".log .found", { hasText: /no matches for kind "Deploymint"/ }).waitFor();
+    await page.goto(`${base}/loops?q=nowhere+to+be+found`);
+    await page.getByText("“nowhere to be found” was not found.").waitFor();
+    await page.goto(`${base}/loops?developer=alice`);
+    await page.locator(".history .of-loop", { hasText: "alice/shop" }).first().waitFor();
+    expect(await page.locator(".history li", { hasText: "bob/shop" }).count()).toBe(0);
+    await page.locator(".history .of-session .source", { hasText: "alice/shop" }).first().click();
+    await page.getByRole("heading", { name: "alice/shop" }).waitFor();
+    await page.locator(".source-days .strip a").first().waitFor();
+    expect(errors).toEqual([]);
+  });
+
   it("shows the state of then where the slider is", async () => {
     const { items } = (await api("events?source=bob/shop&kind=build.started&last=1")) as { items: Item[] };
     const { session = "", position = "" } = items[0] ?? {};
