@@ -27,7 +27,7 @@ const fill = [
    select ${source}, session, '1.' || loop, 'loop', 'history-' || n, 1, loop, at, at, outcome, cause, reason,
      concat_ws(E'\\n', nullif(cause, ''), nullif(reason, ''), artifact, 'branch=' || branch, 'host=laptop-' || n % ${developers}),
      jsonb_build_array(artifact), jsonb_build_object('branch', branch, 'host', 'laptop-' || n % ${developers}),
-     jsonb_build_array('default/kind:loop', 'default/outcome:' || outcome, 'default/developer:' || d, 'default/project:shop',
+     jsonb_build_array('default/kind:loop', 'default/outcome:' || outcome,
        'default/artifact:' || artifact, 'default/label:branch=' || branch, 'default/label:host=laptop-' || n % ${developers})
        || case when failed then '["default/reason:type error"]'::jsonb else '[]' end,
      -1900000000 + n

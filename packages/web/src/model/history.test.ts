@@ -54,7 +54,7 @@ it("all that is chosen is in the URL, and is asked for", () => {
   expect([from, to]).toEqual([new Date(2026, 10, 20), new Date(2026, 10, 21)]);
 });
 
-it("what is no choice is left out", () => {
+it("parameters that are no choice are left out", () => {
   expect(historyPath(historyChoiceOf("?from=yesterday&label=branch&kind=&x=y"))).toBe("/loops");
   expect(searchOptionsOf(historyChoiceOf(""))).not.toHaveProperty("text");
 });

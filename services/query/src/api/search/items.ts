@@ -111,7 +111,8 @@ function outputsWith(tx: Tx, keys: SqlCondition, pattern: string, searched: stri
     select distinct on (f.session, f.unit) f.session, f.unit, f.kind, f.subject, f.step_position,
       substr(f.text, greatest(1, place - ${around}), ${2 * around} + length(${searched}::text)) as text
     from (
-      select f.* from ${keys} as wanted (session, unit) join failed_outputs f using (session, unit) where f.text ilike ${pattern}
+      select f.* from ${keys} as wanted (session, unit) cross join lateral (
+        select f.* from failed_outputs f where f.session = wanted.session and f.unit = wanted.unit offset 0) f where f.text ilike ${pattern}
       union all
       select e.id, e.source, e.session, wanted.unit, '', '', e.position, e.recorded_at, (e.detail ->> 'text') collate "C"
       from ${keys} as wanted (session, unit) cross join lateral (

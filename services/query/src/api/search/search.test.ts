@@ -190,13 +190,21 @@ describe("Search", () => {
       insert into history (source, workspace, developer, project, upstream, session, unit, kind, id, runner, loop, at, recorded_at, outcome,
         cause, reason, text, artifacts, labels, tags, start_position)
       select source, 'many', developer, project, upstream, session, n::text, kind, id, runner, loop, at + n * interval '1 ms', recorded_at, outcome,
-        cause, reason, 'the same text', artifacts, labels, '["many/outcome:failed"]', start_position
-      from history cross join generate_series(1, 2100) n where session = 'A1' and unit = '1.1'`.execute(database.db);
+        cause, reason, case when n <= 2500 then 'the older text' else 'the same text' end, artifacts, labels, '["many/outcome:failed"]'::jsonb || case when n = 7
+          then '["many/artifact:rare"]'::jsonb else '[]' end, start_position
+      from history cross join generate_series(1, 8000) n where session = 'A1' and unit = '1.1'`.execute(database.db);
     const ofMany = { workspace: "many", outcomes: ["failed"], limit: 50 };
     const found = await ask.search("same text", ofMany);
     expect([found.items.length, found.total, found.total_is_minimum]).toEqual([50, 2_000, true]);
     const next = await ask.search("same text", { ...ofMany, page: found.next_page });
     expect(next.items).toHaveLength(50);
+    // Beyond the newest ones: too many to count, and one that a filter finds.
+    const older = await ask.search("older text", ofMany);
+    expect([older.items.length, older.total, older.total_is_minimum]).toEqual([50, 2_000, true]);
+    expect(older.items[0]?.hit?.text).toBe("the older text");
+    const rare = await ask.search("older text", { ...ofMany, subjects: ["rare"] });
+    expect([rare.items.length, rare.total, rare.total_is_minimum]).toEqual([1, 1, false]);
+    expect(await ask.search("same text", { ...ofMany, subjects: ["rare"] })).toMatchObject({ items: [], total: 0 });
     await sql`delete from history where workspace = 'many'`.execute(database.db);
   });
 
@@ -207,6 +215,7 @@ describe("Search", () => {
     const asking = queryClient(textQuery.address);
     const found = await asking.search("nothing to see");
     expect(names(found)).toEqual(["loop A1.2"]);
+    expect(names(await asking.search("nothing to see", { subjects: ["api"] }))).toEqual(["loop A1.2"]);
     expect(found.items[0]?.hit).toMatchObject({ place: "output", text: "nothing to see" });
     asking[Symbol.dispose]();
   });

@@ -16,8 +16,10 @@ import { defaultLimit, itemsThatFit } from "../page.ts";
 import { notProjected, reachMinimum } from "../reach.ts";
 import { type FoundUnit, historyItems } from "./items.ts";
 
-/** Up to so many matches are counted. More are read in the order of the list until the page is full. */
+/** Up to so many matches are counted. */
 const maxCounted = 2_000;
+/** So many of the newest items are looked at before any index of texts. */
+const maxNear = 5_000;
 
 /** The newest first, by when each began. Items that match are counted where a text is searched for. */
 export async function search(deps: ApiDeps, request: HistoryRequest): Promise<SearchResponse> {
@@ -43,8 +45,8 @@ export async function search(deps: ApiDeps, request: HistoryRequest): Promise<Se
       items: page,
       next_page: isLast ? "" : cursorOf(last),
       position: formatPosition({ epoch: checkpoint.epoch, offset: checkpoint.position }),
-      total: searched === "" ? undefined : Math.min(found.matches, maxCounted),
-      total_is_minimum: searched !== "" && found.matches > maxCounted,
+      total: searched === "" ? undefined : found.matches,
+      total_is_minimum: searched !== "" && found.isMinimum === true,
     };
   });
 }
@@ -63,88 +65,148 @@ async function find(
   tx: Tx,
   { filter, text: searched, reasons }: HistoryRequest,
   page: Page,
-): Promise<{ readonly rows: readonly FoundUnit[]; readonly matches: number }> {
+): Promise<{ readonly rows: readonly FoundUnit[]; readonly matches: number; readonly isMinimum?: boolean }> {
   if (filter === undefined) return { rows: [], matches: 0 };
-  const own = [
+  const ofUnits = [
     tagged(filter, "kind", filter.kinds),
     tagged(filter, "outcome", filter.outcomes),
-    tagged(filter, "developer", filter.developers),
-    tagged(filter, "project", filter.projects),
     tagged(filter, "reason", reasons),
     tagged(filter, "artifact", filter.subjects),
     ...Object.entries(filter.labels).map(([name, value]) => tagged(filter, "label", [`${name}=${value}`])),
     anyOf(sql`t.session`, filter.sessions),
   ].filter((condition) => condition !== undefined);
-  const conditions = allOf([...ofSource(filter), ...between(sql`t.at`, filter), ...own]);
-  const isPlain = searched === "" && own.length === 0;
-  const candidates = isPlain ? undefined : await candidatesOf(tx, conditions, pattern(searched));
-  if (candidates !== undefined && candidates.length <= maxCounted)
-    return {
-      rows: candidates.filter((row) => isBefore(row, page.before)).slice(0, page.limit),
-      matches: candidates.length,
-    };
-  const matches = candidates?.length ?? 0;
-  return { rows: await inOrder(tx, filter, { conditions, searched, page }), matches };
+  const sources = await sourcesOf(tx, filter);
+  const ofSources = sources && anyOf(sql`t.source`, sources);
+  const conditions = allOf([
+    sql`t.workspace = ${text(filter.workspace)}`,
+    ...between(sql`t.at`, filter),
+    ofSources,
+    ...ofUnits,
+  ]);
+  if (sources?.length === 0) return { rows: [], matches: 0 };
+  const like = pattern(searched);
+  const listed = { sources, page };
+  if (like === undefined && ofUnits.length === 0) return { rows: await inOrder(tx, conditions, listed), matches: 0 };
+  const matching = allOf([conditions, like === undefined ? undefined : hasText(like)]);
+  const near = await newestOf(tx, filter, matching);
+  if (near.length >= page.limit) {
+    const isFirst = page.before === undefined;
+    const rows = isFirst ? near.slice(0, page.limit) : await inOrder(tx, matching, listed);
+    return { rows, matches: Math.min(near.length, maxCounted), isMinimum: true };
+  }
+  const all = await candidatesOf(tx, { conditions, sources, like, isNarrow: ofUnits.length > 0 });
+  if (all.length > maxCounted)
+    return { rows: await inOrder(tx, matching, listed), matches: maxCounted, isMinimum: true };
+  return { rows: all.filter((row) => isBefore(row, page.before)).slice(0, page.limit), matches: all.length };
 }
 
-/** All matches in their order where they are few; else some, and more than are counted. */
-async function candidatesOf(tx: Tx, conditions: SqlCondition, like: string | undefined): Promise<readonly FoundUnit[]> {
-  // Otherwise Postgres may expect many matches, and pass all rows in their order to find the few that there are.
-  await sql`select set_config(name, 'off', true) from unnest(array['enable_seqscan', 'enable_indexscan', 'enable_indexonlyscan']) as name`.execute(
-    tx,
-  );
-  const branch = (from: SqlCondition, condition: SqlCondition) =>
-    sql`(select ${columns} from ${from} where ${conditions} and ${condition} limit ${maxCounted + 1})`;
-  const branches =
-    like === undefined
-      ? branch(sql`history t`, sql`true`)
-      : sql`
-        ${branch(sql`history t`, sql`t.text ilike ${like}`)} union
-        ${branch(sql`failed_outputs f join history t using (session, unit)`, sql`f.text ilike ${like}`)} union
-        ${branch(
-          sql`events e join history t on t.session = e.session and t.unit = ${unitOfText}`,
-          sql`e.kind in ('log.written', 'terminal.written') and (e.detail ->> 'text') collate "C" ilike ${like}`,
-        )}`;
+/** The sources that are asked for; undefined: all. */
+async function sourcesOf(tx: Tx, filter: ListRequest): Promise<readonly string[] | undefined> {
+  const { developers, projects, upstreams, sources } = filter;
+  if ([developers, projects, upstreams, sources].every(({ length }) => length === 0)) return undefined;
+  const { rows } = await sql<{ source: string }>`
+    select t.source from sources t where ${allOf(ofSource(filter))}`.execute(tx);
+  return rows.map(({ source }) => source);
+}
+
+/**
+ * The matches among the newest items, where there are more items than that: with a page full of them, no index need say how
+ * many there are.
+ */
+async function newestOf(tx: Tx, filter: ListRequest, matching: SqlCondition): Promise<readonly FoundUnit[]> {
+  const inTime = allOf([sql`t.workspace = ${text(filter.workspace)}`, ...between(sql`t.at`, filter)]);
   const { rows } = await sql<FoundUnit>`
-    select * from (${branches}) as found order by at desc, start_position desc, unit desc limit ${maxCounted + 1}`.execute(
-    tx,
-  );
-  await sql`select set_config(name, 'on', true) from unnest(array['enable_seqscan', 'enable_indexscan', 'enable_indexonlyscan']) as name`.execute(
+    select ${columns} from (select * from history t where ${inTime} ${order} limit ${maxNear} offset 0) t
+    where ${matching} and exists (select from history t where ${inTime} offset ${maxNear} limit 1) ${order}`.execute(
     tx,
   );
   return rows;
 }
 
-const columns = sql`t.session, t.unit, t.kind, t.id, t.outcome, t.at, t.start_position`;
+/** In a row itself, or in the output of what failed in it. Not by `exists`, for which Postgres may read all outputs first. */
+function hasText(like: string): SqlCondition {
+  return sql`(t.text ilike ${like} or (
+    select true from failed_outputs f where f.session = t.session and f.unit = t.unit and f.text ilike ${like} limit 1))`;
+}
 
-type InOrder = { readonly conditions: SqlCondition; readonly searched: string; readonly page: Page };
+type Candidates = {
+  readonly conditions: SqlCondition;
+  readonly sources: readonly string[] | undefined;
+  readonly like: string | undefined;
+  /** The filter alone may leave few. */
+  readonly isNarrow: boolean;
+};
+
+/** All matches in their order where they are few; else some, and more than are counted. */
+async function candidatesOf(tx: Tx, candidates: Candidates): Promise<readonly FoundUnit[]> {
+  // Otherwise Postgres may expect many matches, and pass all rows in their order to find the few that there are.
+  await byIndexes(tx, true);
+  try {
+    const { conditions, sources, like, isNarrow } = candidates;
+    const filtered = sql`select ${columns} from history t where ${conditions} limit ${maxCounted + 1}`;
+    const byFilter = isNarrow || like === undefined ? (await sql<FoundUnit>`${filtered}`.execute(tx)).rows : undefined;
+    if (byFilter !== undefined && (like === undefined || byFilter.length <= maxCounted))
+      return ofRows(tx, byFilter, like);
+    const max = sql`limit ${maxCounted + 1}`;
+    const ofSources = sources === undefined ? sql`true` : sql`f.source = any(${[...sources]}::text[])`;
+    const { rows } = await sql<FoundUnit>`
+      select * from (
+        (select ${columns} from history t where ${conditions} and t.text ilike ${like} ${max}) union
+        (select ${columns} from failed_outputs f join history t using (session, unit)
+          where f.text ilike ${like} and ${ofSources} and ${conditions} ${max}) union
+        (select ${columns} from events e join history t on t.session = e.session and t.unit = ${unitOfText}
+          where ${textWith(like)} and ${conditions} ${max})) as t ${order} ${max}`.execute(tx);
+    return rows;
+  } finally {
+    await byIndexes(tx, false);
+  }
+}
+
+/** The condition is that of an index. Without query.textRows there are no such events. */
+function textWith(like: string | undefined): SqlCondition {
+  return sql`e.kind in ('log.written', 'terminal.written') and (e.detail ->> 'text') collate "C" ilike ${like}`;
+}
+
+/** Those of the rows that have the text, in their order. */
+async function ofRows(tx: Tx, found: readonly FoundUnit[], like: string | undefined): Promise<readonly FoundUnit[]> {
+  const keys = sql`unnest(${found.map(({ session }) => session)}::text[], ${found.map(({ unit }) => unit)}::text[])`;
+  const all = sql`select ${columns} from ${keys} as wanted (session, unit) join history t using (session, unit)`;
+  const inEvents = sql`(
+    select true from events e where e.session = t.session and ${textWith(like)} and ${unitOfText} = t.unit limit 1)`;
+  const condition = like === undefined ? sql`true` : sql`(${hasText(like)} or ${inEvents})`;
+  return (await sql<FoundUnit>`${all} where ${condition} ${order}`.execute(tx)).rows;
+}
+
+async function byIndexes(tx: Tx, isOn: boolean): Promise<void> {
+  const names = ["enable_seqscan", "enable_indexscan", "enable_indexonlyscan"];
+  await sql`select set_config(name, ${isOn ? "off" : "on"}, true) from unnest(${names}::text[]) as name`.execute(tx);
+}
+
+const columns = sql`t.session, t.unit, t.kind, t.id, t.outcome, t.at, t.start_position`;
+const order = sql`order by t.at desc, t.start_position desc, t.unit desc`;
+
+type Listed = {
+  readonly sources: readonly string[] | undefined;
+  readonly page: Page;
+};
 
 /** From the newest one on, in each source where some are named. */
 async function inOrder(
   tx: Tx,
-  filter: ListRequest,
-  { conditions, searched, page }: InOrder,
+  conditions: SqlCondition,
+  { sources, page: { before, limit } }: Listed,
 ): Promise<readonly FoundUnit[]> {
-  const like = pattern(searched);
-  const all = allOf([
-    conditions,
-    like === undefined
-      ? undefined
-      : sql`(t.text ilike ${like} or exists (
-          select from failed_outputs f where f.session = t.session and f.unit = t.unit and f.text ilike ${like}))`,
-    page.before === undefined
-      ? undefined
-      : sql`(t.at, t.start_position, t.unit) < (${page.before.at}::timestamptz, ${page.before.start_position}, ${page.before.unit})`,
-  ]);
-  const order = sql`order by t.at desc, t.start_position desc, t.unit desc limit ${page.limit}`;
-  const isOfSources = [filter.developers, filter.projects, filter.upstreams, filter.sources].some(
-    ({ length }) => length > 0,
-  );
-  const rows = isOfSources
-    ? sql`
-      select t.* from (select t.source from sources t where ${allOf(ofSource(filter))}) s cross join lateral (
-        select ${columns} from history t where t.source = s.source and ${all} ${order}) t ${order}`
-    : sql`select ${columns} from history t where ${all} ${order}`;
+  const isAfter =
+    before &&
+    sql`(t.at, t.start_position, t.unit) < (${before.at}::timestamptz, ${before.start_position}, ${before.unit})`;
+  const from = (condition: SqlCondition | undefined) =>
+    sql`select ${columns} from history t where ${allOf([condition, conditions, isAfter])} ${order} limit ${limit}`;
+  const rows =
+    sources === undefined
+      ? from(undefined)
+      : sql`
+        select t.* from unnest(${[...sources]}::text[]) as s (source)
+        cross join lateral (${from(sql`t.source = s.source`)}) t ${order} limit ${limit}`;
   return (await sql<FoundUnit>`${rows}`.execute(tx)).rows;
 }
 

@@ -44,7 +44,7 @@ type Parts = {
   readonly recordedAt: string | undefined;
 };
 
-function rowOf(row: Common, { own, names, details, recordedAt }: Parts): HistoryRow {
+function rowOf(row: UnitRow, { own, names, details, recordedAt }: Parts): HistoryRow {
   const { source, workspace, developer, project, upstream, session, start_position, cause, reason } = row;
   const { artifacts, labels } = details;
   const started = row.started_at ?? row.ended_at;
@@ -57,8 +57,6 @@ function rowOf(row: Common, { own, names, details, recordedAt }: Parts): History
   const tags = [
     tag(workspace, "kind", own.kind),
     tag(workspace, "outcome", own.outcome),
-    tag(workspace, "developer", developer),
-    tag(workspace, "project", project),
     ...(reason === "" ? [] : [tag(workspace, "reason", reason)]),
     ...artifacts.map((name) => tag(workspace, "artifact", name)),
     ...pairs.map((pair) => tag(workspace, "label", pair)),
@@ -71,7 +69,7 @@ function rowOf(row: Common, { own, names, details, recordedAt }: Parts): History
     upstream,
     session,
     ...own,
-    at: recorded < began ? recorded : began,
+    at: [recorded, began].toSorted()[0] ?? recorded,
     recorded_at: recorded,
     cause,
     reason,
@@ -86,7 +84,7 @@ function rowOf(row: Common, { own, names, details, recordedAt }: Parts): History
 const neverSet = "1970-01-01T00:00:00.000000Z";
 const longestLine = 4_000;
 
-export type TagField = "kind" | "outcome" | "developer" | "project" | "reason" | "artifact" | "label";
+export type TagField = "kind" | "outcome" | "reason" | "artifact" | "label";
 
 /** What a row is found by, of its workspace alone. */
 export function tag(workspace: string, field: TagField, value: string): string {

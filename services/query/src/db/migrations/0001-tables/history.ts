@@ -61,6 +61,7 @@ export const historyTables: readonly string[] = [
     text text collate "C" not null
   )`,
   "create index on failed_outputs (session, unit)",
+  "create index on failed_outputs (source)",
   substrings("failed_outputs_text", "failed_outputs", "text"),
 ];
 
