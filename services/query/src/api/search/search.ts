@@ -18,7 +18,7 @@ import { type FoundUnit, historyItems } from "./items.ts";
 
 /** Up to so many matches are counted. */
 const maxCounted = 2_000;
-/** So many of the newest items are looked at before any index of texts. */
+/** The newest items are looked at before any index: up to this many. */
 const maxNear = 5_000;
 
 /** The newest first, by when each began. Items that match are counted where a text is searched for. */

@@ -35,7 +35,7 @@ type SourceColumns = Pick<
   HistoryRow,
   "source" | "workspace" | "developer" | "project" | "upstream" | "session" | "start_position"
 >;
-type Common = SourceColumns & CauseColumns & Pick<SessionRow, "started_at" | "started_ns" | "ended_at">;
+type UnitRow = SourceColumns & CauseColumns & Pick<SessionRow, "started_at" | "started_ns" | "ended_at">;
 
 type Parts = {
   readonly own: Pick<HistoryRow, "unit" | "kind" | "id" | "runner" | "loop" | "outcome">;
