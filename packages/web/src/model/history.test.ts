@@ -13,7 +13,7 @@ const item: HistoryItem = {
   instance: "",
   startedAt: "2026-11-20T12:00:00Z",
   endedAt: "2026-11-20T12:00:03Z",
-  durationMs: "3000",
+  durationMs: 3000,
   outcome: "failed",
   exitCode: null,
   cause: null,
