@@ -3,6 +3,7 @@ import { closedConnection } from "../closed-connection.ts";
 import { CommandError } from "../command-error.ts";
 import { shortSource } from "../display/source-name.ts";
 import { httpBase } from "../gateway-address.ts";
+import { lineNaming } from "../line-naming.ts";
 import { isCertificateFault, UntrustedCertificate, urlTrustAdvice } from "../untrusted-certificate.ts";
 
 export type Parameters = Readonly<Record<string, string | number | readonly string[] | undefined>>;
@@ -54,7 +55,7 @@ export function apiAt(url?: string): ApiClient {
     const body: unknown = await response.json().catch(() => undefined);
     if (response.ok) return body as Answer;
     const { error } = (body ?? {}) as ErrorBody;
-    if (error?.choices !== undefined) throw severalSources(error.choices);
+    if (error?.choices !== undefined) throw severalSources(error.choices, lineNaming(error.choices[0] ?? ""));
     // The message is written for API clients.
     const message = error?.message?.replace("GET /api/v1/sources lists", "`tapedeck status` lists");
     if (error?.loss === "lost" && error.earliest !== undefined)
@@ -90,10 +91,12 @@ export function apiAt(url?: string): ApiClient {
 /** More would hide the sentence. */
 const maxChoices = 20;
 
-export function severalSources(sources: readonly string[]): CommandError {
+/** `example`: a line that names one of them. */
+export function severalSources(sources: readonly string[], example = ""): CommandError {
   const names = sources.slice(0, maxChoices).map(shortSource);
   const more = sources.length > maxChoices ? ` and ${sources.length - maxChoices} more` : "";
-  return new CommandError(`several sources match: choose one with -s (${names.join(", ")}${more}).`);
+  const line = example === "" ? "" : `\n    ${example}`;
+  return new CommandError(`several sources match: choose one with -s (${names.join(", ")}${more}).${line}`);
 }
 
 function unreachable(base: string, error: unknown): CommandError {

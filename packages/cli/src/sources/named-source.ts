@@ -5,6 +5,7 @@ import { CommandError } from "../command-error.ts";
 import { coloured } from "../display/colour.ts";
 import { isErrorTerminal, printError } from "../display/output.ts";
 import { spokenSource } from "../display/source-name.ts";
+import { lineNaming } from "../line-naming.ts";
 import { sourcesOfFolder } from "./folder-source.ts";
 import { type Matching, matchingSources } from "./matching.ts";
 
@@ -16,11 +17,11 @@ import { type Matching, matchingSources } from "./matching.ts";
 export async function oneSource(api: ApiClient, named: string | undefined): Promise<string | undefined> {
   if (named === undefined) {
     const [first, ...others] = await sourcesOfFolder(api, await allSources(api));
-    if (others.length > 0 && first !== undefined) throw severalSources([first, ...others]);
+    if (others.length > 0 && first !== undefined) throw severalSources([first, ...others], lineNaming(first));
     return first;
   }
   const { sources } = await matching(api, named);
-  if (sources.length > 1) throw severalSources(sources);
+  if (sources.length > 1) throw severalSources(sources, lineNaming(sources[0] ?? "", named));
   return sources[0] ?? named;
 }
 
@@ -33,7 +34,7 @@ export async function namedSources(
   const found = await Promise.all(
     named.map(async (text) => {
       const { sources, isExact } = await matching(api, text);
-      if (sources.length > 1 && !isExact) throw severalSources(sources);
+      if (sources.length > 1 && !isExact) throw severalSources(sources, lineNaming(sources[0] ?? "", text));
       // What is not recorded yet may come.
       return sources.length === 0 ? [text] : sources;
     }),

@@ -39,9 +39,11 @@ export async function logs(what: string | undefined, options: LogsOptions): Prom
   const text = new TextLines();
   const stop = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
-  const release = () => last.release();
-  const written = eventsOf(api, scope, { ...options, signal: stop.signal, onCaughtUp: release });
-  for await (const event of scope.failure === undefined ? written : await printedByFailed(written, scope.failure)) {
+  const { failure } = scope;
+  // What failed is read to its end before anything of it is taken.
+  const onCaughtUp = () => (failure === undefined ? last.release() : undefined);
+  const written = eventsOf(api, scope, { ...options, signal: stop.signal, onCaughtUp });
+  for await (const event of failure === undefined ? written : await printedByFailed(written, failure)) {
     if (!matches(event, options)) continue;
     if (options.json) last.take(jsonText(event));
     else
