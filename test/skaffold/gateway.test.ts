@@ -162,6 +162,19 @@ describe("with a Skaffold that has finished its first loop", () => {
     });
   });
 
+  it("a call's answer has a position at which the call is on record", async () => {
+    const overGrpc = await client.unary(v2("Execute"), intent({ sync: true }));
+    const overHttp = await stack.httpCall("POST", "/v2/execute", {}, '{"sync":true}');
+    const counts = [];
+    for (const position of [overGrpc.metadata.get("tapedeck-position")[0], overHttp.headers["tapedeck-position"]]) {
+      const answer = await stack.httpCall("GET", `/api/v1/events?kind=control.*&limit=1000&until=${position}`);
+      const kinds = (JSON.parse(answer.body).items as { kind: string }[]).map(({ kind }) => kind);
+      expect(kinds.slice(-2)).toEqual(["control.requested", "control.accepted"]);
+      counts.push(kinds.length);
+    }
+    expect((counts[1] ?? 0) - (counts[0] ?? 0)).toBe(2);
+  });
+
   describe("v1's rules hold", () => {
     it.each([["{}"], [undefined], ['{"state":{"enabled":true}}']])(
       "AutoSync with the body %s lacks `enabled`",

@@ -4,9 +4,10 @@ import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import { type Audit, auditedCaller } from "../audit/audit-log.ts";
 import { requireRole } from "../auth/roles.ts";
-import type { CallContext } from "../call-context.ts";
+import type { AnswerHead, CallContext } from "../call-context.ts";
 import type { ControlClient } from "../control-client.ts";
 import type { RefusedCall } from "../limits/refused-calls.ts";
+import type { Positions } from "../positions.ts";
 import type { QueryClient } from "../query-client.ts";
 import { nameOf, resolveSession, resolveSource } from "./resolve-source.ts";
 import { refuseAt } from "./session-scope.ts";
@@ -70,6 +71,18 @@ export type ForwardedCall = {
   readonly request: Uint8Array;
   readonly forwarded: { readonly method: string; readonly request: Uint8Array };
 };
+
+/**
+ * The head of a control call's answer: ingest has recorded the answer by now, so the log's end includes it. None while the log is
+ * away: the call was made all the same.
+ */
+export async function calledHead(positions: Positions): Promise<AnswerHead | undefined> {
+  try {
+    return { position: positions.written(await positions.lastOffset()) };
+  } catch {
+    return undefined;
+  }
+}
 
 /** Sends a control call to the ingest that holds the source. A `code` other than 0 is the upstream's own refusal. */
 export async function sendControl(

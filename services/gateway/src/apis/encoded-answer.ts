@@ -1,6 +1,6 @@
 import type { AnswerHead } from "../call-context.ts";
 
-/** The encoded answer of one call. A call that acts on the upstream has no head: it reads nothing from the record. */
+/** The encoded answer of one call. That of a control call has no head where the log is away. */
 export type EncodedAnswer = { readonly head?: AnswerHead; readonly bytes: Uint8Array };
 
 /** Encoded messages, and the head that goes before them. */

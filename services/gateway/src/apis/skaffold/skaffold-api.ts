@@ -8,8 +8,8 @@ import { channelFilter, eventSubject } from "@tapedeck/shared/log/subjects";
 import type { AnswerHead, CallContext } from "../../call-context.ts";
 import type { ControlClient } from "../../control-client.ts";
 import type { Positions } from "../../positions.ts";
-import { type ControlDeps, controlCall, sendControl } from "../control.ts";
-import type { EncodedBatches } from "../encoded-answer.ts";
+import { type ControlDeps, calledHead, controlCall, sendControl } from "../control.ts";
+import type { EncodedAnswer, EncodedBatches } from "../encoded-answer.ts";
 import { readCollection } from "../read-collection.ts";
 import { nameOf, resolveSession } from "../resolve-source.ts";
 import { eventBatchesIn, type SessionScope } from "../session-scope.ts";
@@ -35,10 +35,10 @@ export type SkaffoldApi = {
    */
   events(method: StreamMethod, context: CallContext): Promise<EncodedBatches>;
   /**
-   * The upstream's answer.
+   * The upstream's answer, and a position that includes the recorded call.
    * @throws UpstreamError the upstream's own refusal, with its code and text
    */
-  control(method: ControlMethod, request: Uint8Array, context: CallContext): Promise<Uint8Array>;
+  control(method: ControlMethod, request: Uint8Array, context: CallContext): Promise<EncodedAnswer>;
 };
 
 export type SkaffoldApiDeps = ControlDeps & {
@@ -103,7 +103,7 @@ async function callSkaffold(
   method: ControlMethod,
   request: Uint8Array,
   context: CallContext,
-): Promise<Uint8Array> {
+): Promise<EncodedAnswer> {
   const danger = await dangerOf(method, request, {
     runnerExists: () => runnerExists(deps, source, context),
     v2AutoWasCalled: () => v2AutoWasCalled(deps, source, context),
@@ -115,7 +115,8 @@ async function callSkaffold(
     forwarded: forwarded(method, request),
   });
   if (reply.code !== 0) throw new UpstreamError(reply.code, answerText(method, reply.message));
-  return reply.response;
+  const head = await calledHead(deps.positions);
+  return { bytes: reply.response, ...(head !== undefined && { head }) };
 }
 
 /** By the newest state in the record: Skaffold's GetState is empty before the runner exists. */

@@ -175,6 +175,17 @@ describe("the answer", () => {
     expect(on.audited).toMatchObject([{ about: { outcome: `refused by the upstream, code ${code}` } }]);
   });
 
+  it.each([
+    ["observed", { effect_ms: 1 }],
+    ["not observed in time", {}],
+  ])("has a position at which the call is recorded, where its effect was %s", async (_, effect) => {
+    const { positions } = on.deps;
+    on.answers(() => effect);
+    const { head } = await on.ask("CancelJob", { job_id: "J1" });
+    const end = positions.written(await positions.lastOffset());
+    expect(head?.position).toBe("effect_ms" in effect ? on.position(7) : end);
+  });
+
   it("is recorded with who called, and without what was asked", async () => {
     await on.call("QueueJob", { job: up });
     const method = "/hashicorp.vagrant.Vagrant/QueueJob";

@@ -7,7 +7,7 @@ import { eventSubject } from "@tapedeck/shared/log/subjects";
 import { delay } from "@tapedeck/shared/sync/delay";
 import type { AnswerHead, CallContext } from "../../call-context.ts";
 import type { ControlClient } from "../../control-client.ts";
-import { type ControlDeps, controlCall, sendControl } from "../control.ts";
+import { type ControlDeps, calledHead, controlCall, sendControl } from "../control.ts";
 import type { EncodedAnswer } from "../encoded-answer.ts";
 import { readCollection } from "../read-collection.ts";
 import { nameOf } from "../resolve-source.ts";
@@ -21,8 +21,8 @@ import { withoutServerFields } from "./wire.ts";
 export type WriteDeps = ScopeDeps & ControlDeps & { readonly control: ControlClient };
 
 /**
- * Answers request bytes with the upstream's answer, as the upstream gave it, when reads show what the call has changed. The
- * answer has a head then. It has none if that takes longer than `maxEffectMs`.
+ * Answers request bytes with the upstream's answer, as the upstream gave it, when reads show what the call has changed, or after
+ * `maxEffectMs`. The position of the answer includes that change; after `maxEffectMs` it may include only the recorded call.
  */
 export type Write = (method: WriteName, request: Uint8Array, context: CallContext) => Promise<EncodedAnswer>;
 
@@ -54,7 +54,7 @@ async function callVagrant(
   const forwarded = { method: path, request: forwardedRequest(method, request) };
   const reply = await sendControl(deps.control, source, context, { method: path, request, forwarded });
   if (reply.code !== 0) throw new UpstreamError(reply.code, reply.message);
-  const head = await readableEffect(deps, source, reply.effect_ms, context);
+  const head = (await readableEffect(deps, source, reply.effect_ms, context)) ?? (await calledHead(deps.positions));
   return { bytes: reply.response, ...(head !== undefined && { head }) };
 }
 

@@ -24,7 +24,7 @@ export function skaffoldServices(api: SkaffoldApi, caller: GrpcCaller, options: 
       case "state":
         return handlers.unary((_, context) => api.getState(method, context));
       case "control":
-        return handlers.unary(async (request, context) => ({ bytes: await api.control(method, request, context) }));
+        return handlers.unary((request, context) => api.control(method, request, context));
     }
   }
 }

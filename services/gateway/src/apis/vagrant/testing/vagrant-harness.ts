@@ -43,16 +43,20 @@ export async function vagrantHarness() {
     audit: (entry) => audited.push(entry),
   });
   const unaries = new Map(Object.entries(api.unary));
+  async function ask(rpc: string, request: Uint8Array | JsonObject = {}, more: Partial<CallContext> = {}) {
+    const name = rpc.replace(/^_?./, (first) => first.slice(-1).toLowerCase());
+    const bytes = request instanceof Uint8Array ? request : requestOf(rpc, request);
+    const answer = await unaries.get(name)?.(bytes, on.context(more));
+    if (answer === undefined) throw new Error(`no unary method ${name}`);
+    return answer;
+  }
   return {
     ...on,
     api,
     /** Bytes of the answer, by the method's name on the wire; the request as bytes, or as JSON with proto names. */
+    ask,
     async call(rpc: string, request: Uint8Array | JsonObject = {}, more: Partial<CallContext> = {}): Promise<Buffer> {
-      const name = rpc.replace(/^_?./, (first) => first.slice(-1).toLowerCase());
-      const bytes = request instanceof Uint8Array ? request : requestOf(rpc, request);
-      const answer = await unaries.get(name)?.(bytes, on.context(more));
-      if (answer === undefined) throw new Error(`no unary method ${name}`);
-      return Buffer.from(answer.bytes);
+      return Buffer.from((await ask(rpc, request, more)).bytes);
     },
     /** What has gone to the upstream. */
     sent,

@@ -93,8 +93,8 @@ class SkaffoldAnswers {
         // A body may take long to read. A caller that may not call is refused without that.
         const body = typeof request.body === "string" ? request.body : "";
         const message = mayAs("controller", context) ? requestOf(method, body) : new Uint8Array();
-        await withDeadline(api.control(method, message, context), deadline);
-        return this.#send(reply, {});
+        const { head } = await withDeadline(api.control(method, message, context), deadline);
+        return this.#send(head === undefined ? reply : setHead(reply, head), {});
       }
     }
   }
