@@ -144,10 +144,10 @@ describe("gRPC", () => {
 });
 
 describe("HTTP", () => {
-  const lists = ["sources", "sessions", "operations", "events", "state", "stats/builds", "compare"];
+  const lists = ["sources", "sessions", "operations", "search", "events", "state", "stats/builds", "compare"];
   const parameters = [
     ...["developer", "project", "upstream", "source", "session", "subject", "label", "artifact"],
-    ...["after", "until", "at", "page", "group", "left", "right"],
+    ...["after", "until", "at", "page", "group", "left", "right", "q", "reason"],
   ];
 
   it("no parameter opens another workspace", async () => {
@@ -192,6 +192,8 @@ describe("HTTP", () => {
       ]),
       `/api/v1/operations?page=${page}&limit=1000`,
       `/api/v1/sessions?page=${page}&at=${last}`,
+      `/api/v1/search?q=${acme.mark}`,
+      `/api/v1/search?q=alice&source=${sources[0]}&session=${acme.session}&artifact=${acme.mark}`,
       `/api/v1/stats/builds?group=source,developer,artifact,day&artifact=${acme.mark}`,
       `/api/v1/stats/flakes?group=source,artifact,loop,time&artifact=${acme.mark}`,
       "/api/v1/stats/loops?group=source,loop,time",
@@ -212,6 +214,7 @@ describe("HTTP", () => {
       "sources",
       "sessions",
       "operations",
+      "search?limit=1000",
       "events?last=1000",
       "stats/builds?group=artifact",
       "stats/flakes?group=artifact",

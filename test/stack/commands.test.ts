@@ -107,6 +107,19 @@ it("logs prints the output of the requested source without control characters", 
   await until(() => following.stdout() === `${lines.at(-1)}\n`, { message: "the last line" });
 });
 
+it("search finds a text with its line, and lists what filters leave", async () => {
+  const { items } = JSON.parse((await tapedeck("search", "--kind", "loop", "--json")).out) as Page;
+  expect(items.length).toBeGreaterThan(0);
+  const listed = await tapedeck("search", "--kind", "loop", "-s", "alice/shop");
+  expect(listed).toMatchObject({ code: 0, err: "" });
+  expect(listed.out.trimEnd().split("\n")).toHaveLength(items.length + 1);
+  const found = await tapedeck("search", "alice", "nowhere", "to", "be", "found");
+  expect(found).toEqual({ code: 0, out: "No matches.\n", err: "" });
+  const [artifact = ""] = (items[0] as { readonly artifacts?: readonly string[] }).artifacts ?? [];
+  expect((await tapedeck("search", artifact)).out).toMatch(new RegExp(`^\\d+ match(es)?:\n[^]*artifact: ${artifact}`));
+  expect(await tapedeck("search", "a b")).toMatchObject({ code: 1, err: expect.stringContaining("three letters") });
+});
+
 it("says that a source is not known, which may be mistyped", async () => {
   const err = "nothing has been recorded for nosuch/x: `tapedeck status` lists all\n";
   for (const words of [["loops"], ["sessions"], ["stats", "builds"], ["stats", "loops"]]) {

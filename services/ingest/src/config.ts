@@ -333,7 +333,7 @@ function textTtl(read: SettingsReader): number | undefined {
   const ms = read.duration("retention.text", undefined, {
     defaultText: "none: for ever",
     description:
-      "How long text stays in the log, such as `30d`; 1s or more. All else stays for ever, rows of `query.textRows` too.",
+      "How long text stays in the log, such as `30d`; 1s or more. All else stays for ever, the output of failed steps and rows of `query.textRows` in the tables, too.",
   });
   if (ms !== undefined && ms < 1_000)
     read.addError("retention.text: expected 1s or more; without it text stays for ever");
