@@ -16,6 +16,7 @@ import { callerLimits } from "./limits/limits.ts";
 import { Listeners } from "./listeners.ts";
 import { type LogLink, linkLog } from "./log-link.ts";
 import { gatewayMetrics } from "./metrics.ts";
+import { OtherWorkspaces } from "./other-workspaces.ts";
 import { failureOf, openShards, readinessOfAll, serveShards } from "./shards/shards.ts";
 import { UnrecordedEndpoints } from "./unrecorded-endpoints.ts";
 
@@ -70,10 +71,18 @@ export async function startGateway(config: GatewayConfig, logger: Logger, times:
   const limited = limitedAuthenticator(people?.authenticate ?? own, limits.refusalsPerMinute);
   const authenticate = served.whileInPlace(limited);
   const endpoints = new UnrecordedEndpoints({ config, logs: shards.map(({ link: { reader } }) => reader) });
-  const warnings = async () => [
-    ...shards.flatMap((shard) => shard.warnings()),
-    ...(await endpoints.warnings().catch(() => [])), // readiness says that a log is away
-  ];
+  const others = new OtherWorkspaces(
+    config,
+    shards.map(
+      ({ link: { nats } }) =>
+        () =>
+          nats().connection,
+    ),
+  );
+  // Readiness says that a log is away.
+  const ofLogs = async () =>
+    (await Promise.all([endpoints.warnings(), others.warnings()].map((found) => found.catch(() => [])))).flat();
+  const warnings = async () => [...shards.flatMap((shard) => shard.warnings()), ...(await ofLogs())];
   const health = { readiness, warnings };
   const listeners = stack.use(
     new Listeners({
@@ -92,7 +101,7 @@ export async function startGateway(config: GatewayConfig, logger: Logger, times:
   const addresses = await listeners.start();
 
   void reportHealth({ listeners, readiness, logger, signal: closing.signal });
-  void warnOfEndpoints({ endpoints, opened: shards.map(({ link }) => link.opened), warn });
+  void warnOnce({ warnings: ofLogs, opened: shards.map(({ link }) => link.opened), warn });
   const failed = failureOf(shards, logger);
   await Promise.race([link.opened, failed, delay(startMs, closing.signal)]);
 
@@ -119,16 +128,16 @@ function signInOf(
   return settings && providerSignIn({ settings, servicesKey, tokens, times: times.provider, ...more });
 }
 
-type WarnOfEndpoints = {
-  readonly endpoints: UnrecordedEndpoints;
+type WarnOnce = {
+  readonly warnings: () => Promise<readonly string[]>;
   readonly opened: readonly Promise<void>[];
   readonly warn: (message: string) => void;
 };
 
 /** Once, when the logs are open. Later changes are in /readyz. */
-async function warnOfEndpoints({ endpoints, opened, warn }: WarnOfEndpoints): Promise<void> {
+async function warnOnce({ warnings, opened, warn }: WarnOnce): Promise<void> {
   await Promise.all(opened);
-  for (const text of await endpoints.warnings().catch(() => [])) warn(text);
+  for (const text of await warnings()) warn(text);
 }
 
 type ReportHealth = {

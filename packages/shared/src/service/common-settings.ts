@@ -5,7 +5,8 @@ import type { SettingsReader } from "./settings.ts";
 export function workspaceSetting(read: SettingsReader): string {
   return namePart(
     read.string("workspace", "default", {
-      description: "The first part of every source's name. Callers without a token are in this workspace.",
+      description:
+        "The first part of every source's name. Callers without a token are in this workspace. What was recorded before it was changed stays in the old one ([how to move it](privacy.md#when-the-workspace-changes)).",
     }),
   );
 }
