@@ -39,7 +39,7 @@ export type HistoryPage = {
   readonly position: string;
   /** How many items match the text; absent without one. */
   readonly total?: number;
-  /** Whether more match than `total`. */
+  /** Whether more may match than `total`. */
   readonly totalIsMinimum?: boolean;
 };
 

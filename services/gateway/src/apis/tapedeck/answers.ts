@@ -61,7 +61,7 @@ export const answers = {
   HistoryItem: historyItem,
   History: page(historyItem, nextPage, reflected).extend({
     total: z.int().optional().describe("How many items match `q` with the other parameters, 2,000 at most."),
-    totalIsMinimum: z.boolean().optional().describe("Whether more match than `total`."),
+    totalIsMinimum: z.boolean().optional().describe("Whether more may match than `total`."),
   }),
   ...statistics(),
   ComparedSide: comparedSide,
