@@ -34,6 +34,8 @@ export type OperationsOptions = ListOptions &
     readonly kinds?: readonly OperationKind[];
     readonly subjects?: readonly string[];
     readonly outcomes?: readonly Outcome[];
+    /** All of them must match: those of the loop when it began, else of the session. */
+    readonly labels?: Readonly<Record<string, string>>;
     /** At most this many newest matches per source; at most 1,000. */
     readonly perSource?: number;
     /** Only those of this runner; `sessions` has to name its session alone. */

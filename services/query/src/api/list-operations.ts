@@ -6,7 +6,7 @@ import { sql } from "kysely";
 import type { Tx } from "../db/database.ts";
 import { readConsistently } from "../db/read.ts";
 import type { OperationRow } from "../db/schema.ts";
-import { key, text } from "../db/text.ts";
+import { key, plain, text } from "../db/text.ts";
 import { possibleTimestampOf, timestampOf } from "../db/timestamp.ts";
 import { causeOf, type FailedStep } from "./cause-of.ts";
 import { allOf, anyOf, between, ofSource, type SqlCondition } from "./conditions.ts";
@@ -48,17 +48,20 @@ export async function newestOperations(
   const newest = earlierOf(bounds.last, at ?? beyondAll);
   // The newest of a source are the same on every page.
   const last = request.per_source > 0 ? newest : earlierOf(newest, inPage);
+  const ofLabels = await sessionsWithLabels(tx, request);
   const own = allOf([
     anyOf(sql`t.session`, request.sessions),
+    ofLabels && sql`t.session = any(${ofLabels}::text[])`,
     subjects(request.subjects.map(key)),
     ...between(began, request),
     ofNumber(sql`t.runner`, request.runner),
     ofNumber(sql`t.loop`, request.loop),
+    ...labelled(request),
     request.outcomes.length === 0 ? undefined : ended,
     sql`t.start_position between ${bounds.first} and ${last}`,
   ]);
   const filter = { ofSource: allOf(ofSource(request)), own };
-  const isNarrow = request.sessions.length > 0 || (await isRareSubject(tx, request));
+  const isNarrow = request.sessions.length > 0 || ofLabels !== undefined || (await isRareSubject(tx, request));
   const hasFilter = [request.developers, request.projects, request.upstreams, request.sources].some(isSet);
   const isOfKind = [request.kinds, request.outcomes].some(isSet);
   const isPlain = isNarrow || !(hasFilter || isOfKind);
@@ -179,6 +182,34 @@ async function isRareSubject(tx: Tx, request: ListRequest): Promise<boolean> {
     select count(*) from unnest(${request.subjects.map(key)}::text[]) as wanted (name)
     cross join lateral ((${named(sql`t.subject`)}) union all (${named(sql`t.instance`)})) as t`.execute(tx);
   return (rows[0]?.count ?? 0) < rare;
+}
+
+/** As the statistics have them: those of the loop when it began, else of the session. */
+function labelled({ labels }: ListRequest): readonly (SqlCondition | undefined)[] {
+  if (Object.keys(labels).length === 0) return [];
+  return [
+    sql`${plain(labels)}::jsonb <@ (
+      select case when c.labels is null then s.labels else jsonb_strip_nulls(s.labels || c.labels) end
+      from sessions s left join loop_labels c on (c.session, c.runner, c.loop) = (t.session, t.runner, t.loop)
+      where s.session = t.session)`,
+  ];
+}
+
+/** More sessions than this are not worth reading one by one. */
+const fewSessions = 100;
+
+/** The sessions that had each of the labels at some time, where there are few; undefined: there are many, or no label. */
+async function sessionsWithLabels(tx: Tx, { workspace, labels }: ListRequest): Promise<readonly string[] | undefined> {
+  const [first, ...others] = Object.entries(labels).map(
+    ([name, value]) => sql`(
+      select session from sessions where workspace = ${text(workspace)} and labels @> ${plain({ [name]: value })}::jsonb
+      union select l.session from session_labels l join sessions s using (session)
+      where s.workspace = ${text(workspace)} and l.labels @> ${plain({ [name]: value })}::jsonb)`,
+  );
+  if (first === undefined) return undefined;
+  const { rows } = await sql<{ session: string }>`
+    ${sql.join([first, ...others], sql` intersect `)} limit ${fewSessions + 1}`.execute(tx);
+  return rows.length > fewSessions ? undefined : rows.map(({ session }) => session);
 }
 
 /** With a session before it, an index by runner and loop has few others. A number may be larger than the column's. */

@@ -46,7 +46,13 @@ async function fill({ db }: Database): Promise<void> {
       timestamptz '2026-01-01' + n * interval '10 minutes', 0, null, 0, n % 977,
       case when n % 19 = 0 then 'failed' else 'succeeded' end, '', '', false, false, '', n * 10 * 1024, (n * 10 + 5) * 1024
     from generate_series(1, 55000::bigint) as n`.execute(db);
-  await sql`vacuum analyze operations`.execute(db);
+  await sql`
+    insert into sessions (source, workspace, developer, project, upstream, session, labels, start_position, last_position,
+      end_reason, upstream_version, gaps, started_ns, ended_ns)
+    select min(source), 'acme', min(developer), 'shop', 'skaffold', session,
+      jsonb_build_object('branch', case when session = 's100' then 'rare' else 'main' end), min(start_position),
+      max(end_position), '', '', 0, 0, 0 from operations group by session`.execute(db);
+  await sql`vacuum analyze operations, sessions`.execute(db);
   await sql`analyze sources`.execute(db);
   // The days of the last weeks stay as those of today, whose builds still change.
   await sumBuildDays(database, { before: "2027-01-14" });
@@ -70,6 +76,8 @@ const lists: readonly Partial<ListRequest>[] = [
   { kinds: ["build", "loop"], per_source: 5, developers: ["dev3"] },
   { sessions: ["s100"] },
   { sessions: ["s100"], per_source: 5 },
+  { labels: { branch: "rare" } },
+  { labels: { branch: "none" }, kinds: ["loop"], outcomes: ["failed"] },
   { sessions: ["none"] },
   { sessions: ["s100"], runner: 1, loop: 11 },
   { subjects: ["artifact3"] },

@@ -13,7 +13,7 @@ export type ListParameters = {
   readonly filter: Omit<Filter, "kinds">;
   /** For operations; checked by `operationKind`. */
   readonly kinds?: readonly string[] | undefined;
-  /** For sessions and a search: all must match. */
+  /** For sessions, operations and a search: all must match. */
   readonly labels?: Readonly<Record<string, string>> | undefined;
   /** For operations: those of one runner or loop of the one session that is asked for. */
   readonly runner?: number | undefined;

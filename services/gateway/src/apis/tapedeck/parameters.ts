@@ -132,6 +132,7 @@ export const parameters = {
     kind: many(z.enum(operationKinds, `is not one of ${operationKinds.join(", ")}`), "Only these kinds."),
     subject,
     outcome,
+    label,
     runner: whole(maxNumber, "Only those of this runner, of the one `session`.", 0),
     loop: whole(maxNumber, "Only this loop of the `runner`, and what ran in it.", 0),
     ...between,

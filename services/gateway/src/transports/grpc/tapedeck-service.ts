@@ -58,10 +58,10 @@ export function tapedeckServices(api: TapedeckApi, caller: GrpcCaller, options: 
       ),
       listOperations: handlers.unary(
         answering(methods.listOperations, async (request, context) => {
-          const { from, to, per_source, runner, loop } = request;
+          const { from, to, labels, per_source, runner, loop } = request;
           if (per_source > largestPage)
             throw invalidArgument(`per_source ${per_source} is more than ${largestPage}`, "per_source");
-          const query = { ...requestsOf("operations", request), from, to, perSource: per_source, runner, loop };
+          const query = { ...requestsOf("operations", request), from, to, labels, perSource: per_source, runner, loop };
           return listAnswer(await lists.operations(context, query));
         }),
       ),

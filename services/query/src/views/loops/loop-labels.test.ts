@@ -148,4 +148,12 @@ it("group and filter the figures, and stand in the lists, as of a position, too"
   const before = await ask.listOperations({ sessions: ["A"], kinds: ["loop"], at: on.endAt(at - 1) });
   expect(before.items.map(({ labels }) => labels)).toEqual([main, main]);
   expect((await ask.listOperations({ sessions: ["A"], kinds: ["build"] })).items[0]?.labels).toEqual({});
+
+  const labelled = async (labels: Readonly<Record<string, string>>, more: { readonly per_source?: number } = {}) =>
+    (await ask.listOperations({ labels, ...more })).items.map(({ kind, loop }) => `${kind} ${loop}`);
+  expect(await labelled({ branch: "main" })).toEqual(["build 1", "loop 1"]);
+  expect(await labelled({ branch: "fix", host: "box" })).toEqual(["build 3", "loop 3", "build 2", "loop 2"]);
+  expect(await labelled({ branch: "fix", host: "box" }, { per_source: 1 })).toEqual(["build 3"]);
+  expect(await labelled({ branch: "fix", commit: "a1" })).toEqual([]);
+  expect(await labelled({ branch: "none" })).toEqual([]);
 });
