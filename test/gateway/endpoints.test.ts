@@ -425,9 +425,12 @@ describe("a browser", () => {
     expect(headers["content-security-policy"]).toContain("default-src 'none'");
   });
 
-  it("other clients get Skaffold's answer at /", async () => {
-    const { status, body } = await http("/");
+  it("other clients get the page at /, too, and Skaffold's answer at paths that nothing has", async () => {
+    expect(await http("/")).toMatchObject({ status: 200, body: expect.stringContaining('<div id="page">') });
+    const { status, body } = await http("/loop");
     expect([status, JSON.parse(body)]).toEqual([404, { code: 5, message: "Not Found", details: [] }]);
+    const shown = await http("/loop", { accept: "text/html" });
+    expect(shown).toMatchObject({ status: 404, body: expect.stringContaining('<div id="page">') });
   });
 
   it("that opens the WebSocket's URL gets an explanation", async () => {

@@ -1,8 +1,10 @@
 import { computed } from "@preact/signals";
 import { ageText, clockText } from "@tapedeck/client/lanes/format";
 import { type Group, groupOf } from "@tapedeck/client/lanes/now";
+import { useEffect } from "preact/hooks";
 import { useNow } from "./data/follow-now.ts";
 import { now, nowError, search } from "./data/shown.ts";
+import { followTab } from "./data/tab.ts";
 import { about, lostSince, mustSignIn, signOut, tick } from "./data/tapedeck.ts";
 import { Keys, useKeys } from "./parts/keys.tsx";
 import { Logo } from "./parts/logo.tsx";
@@ -13,6 +15,7 @@ import { HealthView } from "./views/health.tsx";
 import { HistoryView } from "./views/history/history.tsx";
 import { SourceDaysView } from "./views/history/source-days.tsx";
 import { LoopView } from "./views/loop.tsx";
+import { MissingView } from "./views/missing.tsx";
 import { NowView } from "./views/now.tsx";
 import { SessionView } from "./views/session.tsx";
 import { SignInView } from "./views/sign-in.tsx";
@@ -21,6 +24,7 @@ import { TrendsView } from "./views/trends/later.tsx";
 export function Shell() {
   useKeys();
   useNow();
+  useEffect(() => followTab(failing), []);
   return (
     <>
       <LostLine />
@@ -51,14 +55,7 @@ function View() {
     case "health":
       return <HealthView />;
     default:
-      return (
-        <div class="empty">
-          <h1>There is nothing at {current.path}</h1>
-          <p>
-            <a href="/">Back to what happens now</a>
-          </p>
-        </div>
-      );
+      return <MissingView path={current.path} />;
   }
 }
 

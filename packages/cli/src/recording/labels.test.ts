@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { ciLabels, sessionLabels } from "./labels.ts";
+import { ciLabels, remoteAddress, sessionLabels } from "./labels.ts";
 import { projectName } from "./project-name.ts";
 
 const root = mkdtempSync(join(tmpdir(), "tapedeck-labels-"));
@@ -27,8 +27,23 @@ describe("labels", () => {
     expect(await sessionLabels(repository, {})).toMatchObject(labels);
     writeFileSync(join(repository, "a"), "2");
     expect(await sessionLabels(repository, {})).toMatchObject({ ...labels, dirty: "true" });
+    git("remote", "add", "origin", "git@github.com:acme/shop.git");
+    expect(await sessionLabels(repository, {})).toMatchObject({ remote: "https://github.com/acme/shop" });
     git("checkout", "-q", "--detach");
     expect(await sessionLabels(repository, {})).not.toHaveProperty("branch");
+  });
+
+  it.each([
+    ["https://github.com/acme/shop.git", "https://github.com/acme/shop"],
+    ["https://alice:secret@github.com/acme/shop", "https://github.com/acme/shop"],
+    ["git@github.com:acme/shop.git", "https://github.com/acme/shop"],
+    ["ssh://git@gitlab.acme.dev:2222/team/sub/shop.git", "https://gitlab.acme.dev/team/sub/shop"],
+    ["/srv/git/shop.git", undefined],
+    ["../shop", undefined],
+    ["file:///srv/git/shop.git", undefined],
+    ["", undefined],
+  ])("name the remote %s as people see it, without a password", (remote, address) => {
+    expect(remoteAddress(remote)).toBe(address);
   });
 
   it("outside of a repository show user and host", async () => {

@@ -115,8 +115,20 @@ export type GitState = Readonly<Record<GitName, string | undefined>>;
 
 /** Nothing outside of a repository, without git, or in a repository so large that git takes its time. */
 async function gitLabels(folder: string): Promise<Labels> {
-  const entries = Object.entries(await gitState(folder));
+  const [state, remote] = await Promise.all([gitState(folder), git(folder, "remote", "get-url", "origin")]);
+  const entries = Object.entries({ ...state, remote: remoteAddress(remote ?? "") });
   return Object.fromEntries(entries.filter((entry): entry is [string, string] => Boolean(entry[1])));
+}
+
+/**
+ * Where people see a repository, of a remote in any of git's forms; without a password or token. Undefined: a remote on
+ * this machine.
+ */
+export function remoteAddress(remote: string): string | undefined {
+  const found =
+    /^(?:https?|ssh|git):\/\/(?:[^@/]*@)?([\w.-]+)(?::\d+)?\/(.+?)(?:\.git)?\/?$/.exec(remote) ??
+    /^(?:[^@/:]+@)?([\w-]+\.[\w.-]+):(?!\/\/)(.+?)(?:\.git)?\/?$/.exec(remote);
+  return found === null ? undefined : `https://${found[1]}/${found[2]}`;
 }
 
 /** The checkout of a folder now. Waits for no lock and takes none. Never rejects. */

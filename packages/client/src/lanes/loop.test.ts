@@ -58,6 +58,7 @@ it("a log is that of the step, or all of it where the upstream does not say whos
 it("a log begins at the line that is the cause, however it is spaced, or has more around it", () => {
   expect(lineOfCause(["ok", "#11 4.870 error:  nope", "error: nope ", "bye"], "error: nope")).toBe(2);
   expect(lineOfCause(["ok", "#11 4.870 error:  nope", "bye"], "error: nope")).toBe(1);
+  expect(lineOfCause(["ok", ' - stderr: "error: no \\"web\\"\\n"'], 'error: no "web"')).toBe(1);
   expect(lineOfCause(["a", "b"], "error: nope")).toBe(-1);
   expect(lineOfCause(["a", ""], "")).toBe(-1);
 });

@@ -67,8 +67,9 @@ export function lineOfCause(lines: readonly string[], cause: string): number {
   return same >= 0 ? same : lines.findIndex((line) => spaced(line).includes(target));
 }
 
+/** Tools quote the output of others: \"web\". */
 function spaced(text: string): string {
-  return text.replace(/\s+/g, " ").trim();
+  return text.replaceAll('\\"', '"').replace(/\s+/g, " ").trim();
 }
 
 /** Times for the ticks of an axis: steps of 1, 2 or 5, of whole milliseconds as they are written. */

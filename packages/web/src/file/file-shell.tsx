@@ -1,4 +1,7 @@
+import { signal } from "@preact/signals";
 import { dateTimeText, plural } from "@tapedeck/client/lanes/format";
+import { useEffect } from "preact/hooks";
+import { followTab } from "../data/tab.ts";
 import { serverNow } from "../data/tapedeck.ts";
 import { sessionPath } from "../model/route.ts";
 import { endOf } from "../model/session.ts";
@@ -10,9 +13,12 @@ import { LoopView } from "../views/loop.tsx";
 import { SessionView } from "../views/session.tsx";
 import { maySetState, type SessionData } from "./data.ts";
 
+const nothingFails = signal(0);
+
 /** The page around a session that is in the same file. */
 export function FileShell({ data }: { readonly data: SessionData }) {
   useKeys();
+  useEffect(() => followTab(nothingFails), []);
   return (
     <>
       <header class="top">

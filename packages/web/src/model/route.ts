@@ -44,7 +44,7 @@ export function routeOf({ pathname, search }: { readonly pathname: string; reado
   if (first === "sources" && second !== "" && rest.length === 1) {
     return {
       view: "source",
-      source: `${decodeURIComponent(second)}/${decodeURIComponent(rest[0] ?? "")}`,
+      source: `${decoded(second)}/${decoded(rest[0] ?? "")}`,
       query: search,
     };
   }
@@ -65,10 +65,19 @@ export function routeOf({ pathname, search }: { readonly pathname: string; reado
   };
   if (first === "sessions" && second !== "") {
     const chosen = { ...queryParameter("at"), ...queryParameter("filter"), ...queryParameter("speed"), output };
-    return { view: "session", session: decodeURIComponent(second), ...chosen };
+    return { view: "session", session: decoded(second), ...chosen };
   }
   const loop = first === "loops" ? loopNamed(second) : undefined;
   return loop === undefined ? missing : { view: "loop", loop, output };
+}
+
+/** A part of a path as it was meant; one that was typed wrong, such as "100%", as it is. */
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
 }
 
 /** A path of which some parameters are others; undefined leaves one out. */

@@ -62,6 +62,13 @@ export function loopAt(loops: readonly Loop[], position: string): Loop | undefin
   return loops.findLast((loop) => loop.position <= position);
 }
 
+/** The loops that had begun at a position, oldest first; one that was running then has not ended. */
+export function loopsAt(loops: readonly Loop[], position: string): readonly Loop[] {
+  return loops
+    .filter((loop) => loop.position <= position)
+    .map((loop) => ((loop.endPosition ?? "") > position ? { ...loop, endedAt: undefined } : loop));
+}
+
 /** Longer pauses are cut when a session is played. */
 const longestPauseMs = 2_000;
 

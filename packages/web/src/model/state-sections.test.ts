@@ -5,6 +5,19 @@ const job = (state: string, command?: string, ...args: readonly string[]) => ({
   id: "1",
   state,
   ...(command === undefined ? { init: {} } : { command: { command, cli_args: { args } } }),
+  ...(command !== undefined && state === "SUCCESS" && { result: { run: { run_result: true } } }),
+});
+
+it.each([
+  [{ result: { run: { run_result: true } } }, "succeeded", "good"],
+  [{ result: { run: { run_error: { code: 2, message: "no such box" } } } }, "failed", "bad"],
+  [{ result: { run: { exit_code: 127 } } }, "failed", "bad"],
+  [{ result: { run: {} } }, "failed", "bad"],
+  [{ result: { run: {} }, cancel_time: "2026-11-29T06:17:02Z" }, "canceled", "quiet"],
+  [{ result: {} }, "end unknown", "quiet"],
+])("a Vagrant command ended as the result of its run says, whatever its job's state: %j", (ended, value, tone) => {
+  const [commands] = stateSections("vagrant", { jobs: [{ ...job("SUCCESS", "up"), ...ended }] });
+  expect(commands?.rows).toEqual([{ name: "up", value, tone }]);
 });
 
 it("a Vagrant server's state has its machines, and its newest commands once each, the newest first", () => {

@@ -2,7 +2,15 @@ import type { UpstreamState } from "@tapedeck/client";
 
 /** The colour and sign of a value; nothing else has a colour. */
 export type Tone = "good" | "bad" | "running" | "warning" | "quiet";
-export type StateRow = { readonly name: string; readonly value: string; readonly tone: Tone; readonly link?: string };
+export type StateRow = {
+  readonly name: string;
+  readonly value: string;
+  readonly tone: Tone;
+  /** An address outside of the page. */
+  readonly link?: string;
+  /** A path of the page. */
+  readonly path?: string;
+};
 export type StateSection = { readonly title: string; readonly rows: readonly StateRow[] };
 
 type Json = unknown;
@@ -114,15 +122,18 @@ function newestCommands(jobs: readonly Json[]): readonly StateRow[] {
   for (const job of jobs.toReversed()) {
     const command = text(at(job, "command", "command"));
     const name = [command, ...list(at(job, "command", "cli_args", "args")).map(text)].join(" ");
-    if (command !== "" && !rows.has(name)) rows.set(name, commandRow(name, text(at(job, "state"))));
+    if (command !== "" && !rows.has(name)) rows.set(name, commandRow(name, job));
   }
   return [...rows.values()].slice(0, maxCommands);
 }
 
-function commandRow(name: string, state: string): StateRow {
-  if (state === "SUCCESS") return row(name, "succeeded");
-  if (state === "ERROR") return row(name, "failed");
-  return { name, value: words(state), tone: "running" };
+/** A job whose command failed is a SUCCESS, too: only the result of the run shows how the command ended. */
+function commandRow(name: string, job: Json): StateRow {
+  const [state, run] = [text(at(job, "state")), at(job, "result", "run")];
+  if (state !== "SUCCESS" && state !== "ERROR") return { name, value: words(state), tone: "running" };
+  if ((run ?? undefined) === undefined) return row(name, state === "ERROR" ? "failed" : "end unknown");
+  if (at(run, "run_result") === true) return row(name, "succeeded");
+  return row(name, at(job, "cancel_time") === undefined ? "failed" : "canceled");
 }
 
 function rkt(state: UpstreamState): readonly StateSection[] {

@@ -1,5 +1,6 @@
 import type { ComparedSide, Difference } from "@tapedeck/client";
 import "../look/compare.css";
+import { foldedDifferences } from "../model/differences.ts";
 import { loopPath, sessionPath } from "../model/route.ts";
 import { to } from "../router.ts";
 
@@ -14,24 +15,39 @@ type Props = {
   readonly names: readonly [left: string, right: string];
   /** The text shown when there are none. */
   readonly nothing?: string;
+  /** In short: so many are shown with their values, and settings of one side are a line. */
+  readonly max?: number;
 };
 
 /** Differences in their rank, the values of both sides beside each other, each with where it was recorded. */
-export function DifferenceList({ differences, names, nothing = "Nothing that differs is recorded." }: Props) {
+export function DifferenceList(props: Props) {
+  const { differences, names, nothing = "Nothing that differs is recorded.", max } = props;
   if (differences.length === 0) return <p class="quiet-text">{nothing}</p>;
+  const { valued, oneSided } =
+    max === undefined ? { valued: differences, oneSided: [] } : foldedDifferences(differences);
+  const shown = valued.slice(0, max);
   return (
-    <ol class="difference-list">
-      {differences.map((difference) => (
-        <li key={`${difference.kind} ${difference.subject}`}>
-          <p class="what">
-            <b>{titleOf(difference)}</b>{" "}
-            {titleOf(difference) !== difference.kind && <span class="quiet-text">{difference.kind}</span>}
-          </p>
-          <Value difference={difference} side="left" name={names[0]} />
-          <Value difference={difference} side="right" name={names[1]} />
-        </li>
+    <>
+      {shown.length > 0 && (
+        <ol class="difference-list">
+          {shown.map((difference) => (
+            <li key={`${difference.kind} ${difference.subject}`}>
+              <p class="what">
+                <b>{titleOf(difference)}</b>{" "}
+                {titleOf(difference) !== difference.kind && <span class="quiet-text">{difference.kind}</span>}
+              </p>
+              <Value difference={difference} side="left" name={names[0]} />
+              <Value difference={difference} side="right" name={names[1]} />
+            </li>
+          ))}
+        </ol>
+      )}
+      {oneSided.map(({ side, kind, names: settings }) => (
+        <p key={`${side} ${kind}`} class="one-sided quiet-text">
+          Only {side === "left" ? names[0] : names[1]} has {settings.length} of {kind}: {settings.join(", ")}
+        </p>
       ))}
-    </ol>
+    </>
   );
 }
 

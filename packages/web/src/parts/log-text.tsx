@@ -1,5 +1,6 @@
 import { firstFailure, lineOfCause, logOf, type LogText as Piece } from "@tapedeck/client/lanes/loop";
-import { type Step, stepText } from "@tapedeck/client/lanes/step";
+import { repeatsOf } from "@tapedeck/client/lanes/repeats";
+import type { Step } from "@tapedeck/client/lanes/step";
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import type { OutputChoices } from "../model/route.ts";
@@ -105,10 +106,15 @@ function StepSelect({ step, steps }: Pick<LogTextProps, "step" | "steps">) {
       <option value={allSteps} selected={step === undefined}>
         all steps
       </option>
-      {steps.map((one) => (
-        <option key={one.position} value={one.position} selected={one === step}>
-          {stepText(one)}
-          {one.outcome === "failed" ? " ✕" : ""}
+      {repeatsOf(steps).map(({ steps: repeats, text }) => (
+        // What it printed is that of all its tries.
+        <option
+          key={repeats[0]?.position}
+          value={repeats.at(-1)?.position}
+          selected={step !== undefined && repeats.includes(step)}
+        >
+          {text}
+          {repeats.at(-1)?.outcome === "failed" ? " ✕" : ""}
         </option>
       ))}
     </select>

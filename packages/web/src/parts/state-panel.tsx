@@ -1,5 +1,6 @@
 import { useRef } from "preact/hooks";
 import type { StateRow, StateSection } from "../model/state-sections.ts";
+import { to } from "../router.ts";
 
 export const stateSigns = { good: "✓", bad: "✕", running: "▶", warning: "!", quiet: "·" } as const;
 
@@ -19,14 +20,7 @@ export function StateSections({ sections }: { readonly sections: readonly StateS
               <div key={keyOf(row)} class={first.current?.has(keyOf(row)) ? "" : "changes"}>
                 <dt title={row.name}>{row.name}</dt>
                 <dd class={row.tone}>
-                  <span aria-hidden="true">{stateSigns[row.tone]}</span>{" "}
-                  {row.link === undefined ? (
-                    row.value
-                  ) : (
-                    <a href={row.link} target="_blank" rel="noreferrer">
-                      {row.value}
-                    </a>
-                  )}
+                  <span aria-hidden="true">{stateSigns[row.tone]}</span> <StateValue row={row} />
                 </dd>
               </div>
             ))}
@@ -34,6 +28,16 @@ export function StateSections({ sections }: { readonly sections: readonly StateS
         </section>
       ))}
     </>
+  );
+}
+
+export function StateValue({ row: { value, link, path } }: { readonly row: StateRow }) {
+  if (path !== undefined) return <a href={to(path)}>{value}</a>;
+  if (link === undefined) return <>{value}</>;
+  return (
+    <a href={link} target="_blank" rel="noreferrer">
+      {value}
+    </a>
   );
 }
 

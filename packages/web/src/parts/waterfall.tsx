@@ -1,10 +1,11 @@
 import { durationText, unknownTime } from "@tapedeck/client/lanes/format";
 import { isPossible } from "@tapedeck/client/lanes/lasted";
 import { ticksOf } from "@tapedeck/client/lanes/loop";
+import { type Repeated, repeatsOf } from "@tapedeck/client/lanes/repeats";
 import { lengthText, type Step, stepText } from "@tapedeck/client/lanes/step";
 import { type Wait, waitedFor, waitsOf } from "@tapedeck/client/lanes/waits";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import { displayedOutcome, outcomeWord } from "./small.tsx";
+import { type DisplayedOutcome, displayedOutcome, outcomeWord } from "./small.tsx";
 
 export type WaterfallProps = {
   readonly steps: readonly Step[];
@@ -31,7 +32,8 @@ export function Waterfall({ steps: allSteps, from: begin, to, now, selected, sel
   // What began at an unknown time is drawn at the first known one.
   const from = [begin, ...steps.map(({ startedAt }) => startedAt), to].find(isPossible) ?? begin;
   const waits = waitsOf(steps, { from, to, now });
-  const height = axisHeight + Math.max(1, steps.length) * rowHeight;
+  const rows = repeatsOf(steps);
+  const height = axisHeight + Math.max(1, rows.length) * rowHeight;
 
   useLayoutEffect(() => {
     const box = canvas.current?.parentElement;
@@ -43,7 +45,7 @@ export function Waterfall({ steps: allSteps, from: begin, to, now, selected, sel
   }, []);
   useLayoutEffect(() => {
     const element = canvas.current;
-    if (element && width > 0) draw(element, { steps, from, to, now, selected, waits, width, height });
+    if (element && width > 0) draw(element, { steps, rows, from, to, now, selected, waits, width, height });
   });
 
   return (
@@ -52,7 +54,7 @@ export function Waterfall({ steps: allSteps, from: begin, to, now, selected, sel
         ref={canvas}
         onClick={(click) => {
           const at = Math.floor((click.offsetY - axisHeight) / rowHeight);
-          const step = steps[at];
+          const step = rows[at]?.steps.at(-1);
           if (step !== undefined) select?.(step);
         }}
       />
@@ -91,7 +93,12 @@ function waitedText(step: Step, waits: readonly Wait[]): string {
   return ms === 0 ? "no" : durationText(ms);
 }
 
-type Drawn = WaterfallProps & { readonly waits: readonly Wait[]; readonly width: number; readonly height: number };
+type Drawn = WaterfallProps & {
+  readonly rows: readonly Repeated[];
+  readonly waits: readonly Wait[];
+  readonly width: number;
+  readonly height: number;
+};
 
 /** Clears the canvas, and gives it as many pixels as its size has on this screen. */
 function resized(canvas: HTMLCanvasElement, { width, height }: Drawn): CanvasRenderingContext2D | null {
@@ -106,7 +113,7 @@ function resized(canvas: HTMLCanvasElement, { width, height }: Drawn): CanvasRen
 }
 
 function draw(canvas: HTMLCanvasElement, drawn: Drawn): void {
-  const { width, height, steps } = drawn;
+  const { width, height, rows, steps } = drawn;
   const context = resized(canvas, drawn);
   if (context === null) return;
   const style = getComputedStyle(canvas);
@@ -117,16 +124,18 @@ function draw(canvas: HTMLCanvasElement, drawn: Drawn): void {
   // The longest bar may reach the end: what it took stands behind it.
   const widest = Math.max(...steps.map((step) => context.measureText(tookOf(step)).width));
   context.font = font(600);
-  const longestName = Math.max(...steps.map((step) => context.measureText(nameOf(step)).width));
+  const longestName = Math.max(...rows.map((row) => context.measureText(nameOf(row)).width));
   context.font = font(400);
   const nameWidth = Math.min(maxNameWidth, Math.ceil(longestName) + 16);
   const room = width - nameWidth - Math.max(64, widest + 8);
   const length = Math.max(1, drawn.to - drawn.from);
+  const isLast = (step: Step) => rows.some((row) => row.steps.at(-1) === step);
   const x = (time: number) => nameWidth + ((time - drawn.from) / length) * room;
 
   context.textBaseline = "middle";
   // Under the lines of the axis.
-  const chosen = drawn.selected === undefined ? -1 : steps.indexOf(drawn.selected);
+  const { selected } = drawn;
+  const chosen = selected === undefined ? -1 : rows.findIndex((row) => row.steps.includes(selected));
   if (chosen >= 0) {
     context.fillStyle = colour("raised");
     context.fillRect(0, axisHeight + chosen * rowHeight, width, rowHeight);
@@ -137,28 +146,34 @@ function draw(canvas: HTMLCanvasElement, drawn: Drawn): void {
     context.fillStyle = colour("quiet");
     context.fillText(tick === 0 ? "0" : durationText(tick), x(drawn.from + tick) + 4, axisHeight / 2);
   }
-  for (const [index, step] of steps.entries()) {
+  for (const [index, row] of rows.entries()) {
     const y = axisHeight + index * rowHeight;
-    const outcome = displayedOutcome(step);
+    const outcome = outcomeOf(row);
     context.font = font(outcome === "failed" ? 600 : 400);
     context.fillStyle = colour(outcome === "failed" ? "bad" : "text");
-    context.fillText(fitted(context, nameOf(step), nameWidth - 12), 4, y + rowHeight / 2);
+    context.fillText(fitted(context, nameOf(row), nameWidth - 12), 4, y + rowHeight / 2);
+    context.font = font(400);
+    for (const step of row.steps) drawStep(step, y);
+  }
+
+  function drawStep(step: Step, y: number): void {
+    if (context === null) return;
     const left = Math.max(nameWidth, x(step.startedAt));
     const right = x(step.endedAt ?? drawn.now);
-    context.fillStyle = colour(step.isCached ? "cached" : barColours[outcome]);
+    context.fillStyle = colour(step.isCached ? "cached" : barColours[displayedOutcome(step)]);
     context.fillRect(left, y + 6, Math.max(3, right - left), rowHeight - 12);
     context.fillStyle = colour("text");
     for (const wait of drawn.waits) {
       if (wait.step !== step) continue;
       context.fillRect(x(wait.from), y + rowHeight - 5, Math.max(1, x(wait.to) - x(wait.from)), 2);
     }
-    context.font = font(400);
     context.fillStyle = colour("quiet");
     const duration = tookOf(step);
     const end = Math.max(3, right - left) + left + 6;
     const hasRoom = end + context.measureText(duration).width <= width;
     context.textAlign = hasRoom ? "left" : "right";
-    context.fillText(duration, hasRoom ? end : left - 6, y + rowHeight / 2);
+    // Between two tries there may be no room.
+    if (isLast(step)) context.fillText(duration, hasRoom ? end : left - 6, y + rowHeight / 2);
     context.textAlign = "left";
   }
 }
@@ -171,8 +186,14 @@ const barColours = {
   unknown: "unknown-bar",
 } as const;
 
-function nameOf(step: Step): string {
-  return `${displayedOutcome(step) === "failed" ? "✕ " : ""}${stepText(step)}`;
+/** How it went in the end. */
+function outcomeOf({ steps }: Repeated): DisplayedOutcome {
+  const last = steps.at(-1);
+  return last === undefined ? "unknown" : displayedOutcome(last);
+}
+
+function nameOf(row: Repeated): string {
+  return `${outcomeOf(row) === "failed" ? "✕ " : ""}${row.text}`;
 }
 
 function fitted(context: CanvasRenderingContext2D, text: string, width: number): string {

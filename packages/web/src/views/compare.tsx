@@ -3,9 +3,10 @@ import { dateTimeText, durationText, millis, plural, sourceText } from "@tapedec
 import { causeText } from "@tapedeck/client/lanes/headline";
 import { loopOfOperation } from "@tapedeck/client/lanes/step";
 import type { ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { readChoices, readSources, type SideChoices, sideNames } from "../data/read-sides.ts";
 import { useReading } from "../data/reading.ts";
+import { useTitle } from "../data/tab.ts";
 import { lostSince, tapedeck, tick } from "../data/tapedeck.ts";
 import "../look/compare.css";
 import { comparePath, exactSide, loopSide } from "../model/route.ts";
@@ -23,9 +24,7 @@ export function CompareView({ left, right }: Sides) {
   const [sources, setSources] = useState<readonly Source[]>();
   const [comparison, setComparison] = useState<Comparison>();
   const [error, setError] = useState<string>();
-  useEffect(() => {
-    document.title = "Compare · Tapedeck";
-  }, []);
+  useTitle("Compare");
   useReading([], async (signal) => setSources(await readSources(signal)), setError);
   useReading(
     [left, right],

@@ -1,7 +1,8 @@
 import type { Source } from "@tapedeck/client";
 import { ageText, agoText, bytesText, durationText, millis, plural, sourceText } from "@tapedeck/client/lanes/format";
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { firstOf, useReading } from "../data/reading.ts";
+import { useTitle } from "../data/tab.ts";
 import { about, lostSince, tapedeck, tick } from "../data/tapedeck.ts";
 import { sourcePath } from "../model/route.ts";
 import { Ago, ErrorNotice, Loading, Sign } from "../parts/small.tsx";
@@ -55,9 +56,7 @@ const maxSources = 1_000;
 export function HealthView() {
   const [health, setHealth] = useState<Health>();
   const [error, setError] = useState<string>();
-  useEffect(() => {
-    document.title = "Health · Tapedeck";
-  }, []);
+  useTitle("Health");
   useReading(
     [],
     async (signal) => {

@@ -1,13 +1,18 @@
-import type { Cause, Comparison } from "@tapedeck/client";
+import type { Cause } from "@tapedeck/client";
 import { elapsedText, sourceText, unknownTime } from "@tapedeck/client/lanes/format";
 import { causeText, failedText, placeText } from "@tapedeck/client/lanes/headline";
 import { firstFailure } from "@tapedeck/client/lanes/loop";
-import { isSame, type Loop, lengthOf, lengthText, type Step, stepText } from "@tapedeck/client/lanes/step";
-import { useEffect, useLayoutEffect, useState } from "preact/hooks";
+import { repeatsOf } from "@tapedeck/client/lanes/repeats";
+import { isSame, type Loop, lengthOf, lengthText, type Step } from "@tapedeck/client/lanes/step";
+import { useLayoutEffect, useState } from "preact/hooks";
 import { type LoopRecord, readLoop } from "../data/read-loop.ts";
+import { readSinceGood, type SinceGood } from "../data/read-since-good.ts";
 import { isFile, reader } from "../data/reader.ts";
 import { useReading } from "../data/reading.ts";
+import { useTitle } from "../data/tab.ts";
 import { tick } from "../data/tapedeck.ts";
+import type { ChangedFile } from "../model/changed-files.ts";
+import { commitsPath } from "../model/forge.ts";
 import {
   comparePath,
   type LoopName,
@@ -66,9 +71,7 @@ function LoopRecordView({ record, output }: Pick<LoopViewProps, "output"> & { re
   const { loop, source, labels, log, before, after } = record;
   const failure = firstFailure(loop.steps);
   const outcome = displayedOutcome(loop);
-  useEffect(() => {
-    document.title = `${sourceText(source)} loop ${loop.loop}: ${outcomeWord(outcome)} · Tapedeck`;
-  }, [source, loop, outcome]);
+  useTitle(`${sourceText(source)} loop ${loop.loop}: ${outcomeWord(outcome)}`);
   useLoopKeys(before, after);
   const chosen = loop.steps.find(({ position }) => position === output.step);
   const step = output.step === allSteps ? undefined : (chosen ?? failure);
@@ -98,7 +101,7 @@ function LoopRecordView({ record, output }: Pick<LoopViewProps, "output"> & { re
       <LabelList labels={labels} />
       {isFailed && <Failure loop={loop} failure={failure} cause={cause} />}
       {isFailed && printed}
-      {isFailed && <Differences loop={loop} />}
+      {isFailed && <Differences loop={loop} labels={labels} />}
       <section aria-label="Waterfall">
         <h2 class="part">
           Waterfall <span class="quiet-text">underlined: what the loop waited for</span>
@@ -194,7 +197,14 @@ function Followed({ loop, failure }: { readonly loop: Loop; readonly failure: St
   const isOther = (step: Step) => failure === undefined || !isSame(step, failure);
   const later = loop.steps.filter((step) => step.outcome === "failed" && isOther(step));
   if (later.length === 0) return null;
-  return <p class="quiet-text">Then failed, too: {later.map(stepText).join(", ")}</p>;
+  return (
+    <p class="quiet-text">
+      Then failed, too:{" "}
+      {repeatsOf(later)
+        .map(({ text }) => text)
+        .join(", ")}
+    </p>
+  );
 }
 
 function useLoopKeys(before: LoopName | undefined, after: LoopName | undefined): void {
@@ -209,39 +219,64 @@ function useLoopKeys(before: LoopName | undefined, after: LoopName | undefined):
   }, [before, after]);
 }
 
-/** Possible explanations of the failure, beside the last good loop, which may be of an earlier session. */
-function Differences({ loop }: { readonly loop: Loop }) {
-  const [comparison, setComparison] = useState<Comparison>();
+type DifferencesProps = Pick<LoopRecord, "loop" | "labels">;
+
+/** What changed since the last good loop, which may be of an earlier session: possible explanations of the failure. */
+function Differences({ loop, labels }: DifferencesProps) {
+  const [read, setRead] = useState<SinceGood>();
   const [error, setError] = useState<string>();
-  useReading(
-    [loop.position, loop.endPosition],
-    async (signal) => setComparison(await reader().compare(loopSide(loop), { signal })),
-    setError,
-  );
+  useReading([loop.position, loop.endPosition], async (signal) => setRead(await readSinceGood(loop, signal)), setError);
   if (error !== undefined) return <p class="notice">What differs could not be read. {error}</p>;
-  if (comparison === undefined) return <p class="quiet-text">Reading what differs from the last good loop …</p>;
+  if (read === undefined) return <p class="quiet-text">Reading what changed since the last good loop …</p>;
+  const { comparison, files } = read;
   const { left, right } = comparison;
   if (right === null)
     return <p class="quiet-text">No loop before it was good, so there is nothing to compare it with.</p>;
   // That it failed, and how, stands above.
   const differences = comparison.differences.filter(({ kind }) => kind !== "failure");
+  const commit = differences.find(({ kind, subject }) => kind === "label" && subject === "commit");
+  const commits = commit && commitsPath(labels, commit.right ?? "", commit.left ?? "");
   return (
     <section class="differences" aria-label="What differs from the last good loop">
       <h2 class="part">
-        What differs from <a href={to(sidePath(right))}>{right.name}</a>, the last good one{" "}
+        What changed since <a href={to(sidePath(right))}>{right.name}</a>, the last good one{" "}
         {!isFile() && (
           <a class="more" href={comparePath(loopSide(left), loopSide(right))}>
             Compare them
           </a>
         )}
       </h2>
+      <ChangedFiles files={files} />
+      {commits !== undefined && (
+        <p>
+          <a href={commits} target="_blank" rel="noreferrer">
+            The commits between them
+          </a>
+        </p>
+      )}
       <DifferenceList
-        differences={differences.slice(0, maxDifferences)}
+        differences={differences}
+        max={maxDifferences}
         names={[left.name, right.name]}
-        nothing="Nothing else that differs is recorded."
+        nothing={files.length > 0 ? "No label, version or setting changed." : "Nothing else that differs is recorded."}
       />
     </section>
   );
 }
 
 const maxDifferences = 5;
+const maxFiles = 20;
+
+function ChangedFiles({ files }: { readonly files: readonly ChangedFile[] }) {
+  if (files.length === 0) return null;
+  return (
+    <p class="changed-files">
+      {files.slice(0, maxFiles).map(({ path, change }) => (
+        <span key={path}>
+          <code>{path}</code> <span class="quiet-text">{change}</span>
+        </span>
+      ))}
+      {files.length > maxFiles && <span class="quiet-text">and {files.length - maxFiles} more</span>}
+    </p>
+  );
+}

@@ -1,7 +1,7 @@
 import { dateTimeText } from "@tapedeck/client/lanes/format";
 import { barOf, failedLoop, headlineOf } from "@tapedeck/client/lanes/headline";
 import { firstFailure } from "@tapedeck/client/lanes/loop";
-import { currentLoop, type Group, groupOf, type Lane, lastEnded } from "@tapedeck/client/lanes/now";
+import { currentLoop, groupOf, type Lane, lastEnded } from "@tapedeck/client/lanes/now";
 import { type Loop, lengthText, stepText } from "@tapedeck/client/lanes/step";
 import { useMemo, useRef } from "preact/hooks";
 import { tick } from "../data/tapedeck.ts";
@@ -12,7 +12,6 @@ import { navigate } from "../router.ts";
 
 export type NowRowProps = {
   readonly row: Lane;
-  readonly group: Group;
   readonly isChosen: boolean;
   /** Called while the pointer is on the row. */
   readonly hold: (isHeld: boolean) => void;
@@ -21,22 +20,24 @@ export type NowRowProps = {
 const maxLoops = 10;
 
 /** A row that is the same is not drawn again because another one changes. */
-export function NowRow({ row, group, isChosen, hold }: NowRowProps) {
+export function NowRow({ row, isChosen, hold }: NowRowProps) {
   const held = useRef(hold);
   held.current = hold;
   return useMemo(
-    () => <Drawn row={row} group={group} isChosen={isChosen} hold={(isHeld) => held.current(isHeld)} />,
-    [row, group, isChosen],
+    () => <Drawn row={row} isChosen={isChosen} hold={(isHeld) => held.current(isHeld)} />,
+    [row, isChosen],
   );
 }
 
-function Drawn({ row, group, isChosen, hold }: NowRowProps) {
+function Drawn({ row, isChosen, hold }: NowRowProps) {
   const box = useRef<HTMLElement>(null);
   // A row that is not visible does not age.
   const time = useIsSeen(box) ? tick.value : tick.peek();
   const headline = headlineOf(row, time);
   const current = currentLoop(row);
-  const failed = groupOf(row, time) === "failing" ? failedLoop(row) : undefined;
+  // Its colour is that of what it is, also while it waits to move to where it belongs.
+  const group = groupOf(row, time);
+  const failed = group === "failing" ? failedLoop(row) : undefined;
   const path = sourcePath(sourceName(row));
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: the link inside takes the keyboard
@@ -118,6 +119,7 @@ type LoopBarProps = { readonly row: Lane; readonly loop: Loop | undefined; reado
 function LoopBar({ row, loop, time }: LoopBarProps) {
   if (loop === undefined) return null;
   const { pieces, usual } = barOf(row, loop, time);
+  const end = Math.max(0, ...pieces.map(({ left, width }) => left + width));
   return (
     <span class="bar" aria-hidden="true">
       {usual !== undefined && <span class="usual" title="the usual time" style={{ left: `${usual}%` }} />}
@@ -131,6 +133,11 @@ function LoopBar({ row, loop, time }: LoopBarProps) {
           {label}
         </span>
       ))}
+      {loop.endedAt !== undefined && (
+        <span class="took" style={{ left: `${end}%` }}>
+          {lengthText(loop, time)}
+        </span>
+      )}
     </span>
   );
 }

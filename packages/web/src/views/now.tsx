@@ -3,6 +3,7 @@ import { failedLoop } from "@tapedeck/client/lanes/headline";
 import { type Group, groups, type Lane, type Now, type Placement, placed, settleMs } from "@tapedeck/client/lanes/now";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { now, nowError, search } from "../data/shown.ts";
+import { useTitle } from "../data/tab.ts";
 import { tick } from "../data/tapedeck.ts";
 import { historyPath } from "../model/history.ts";
 import { isForView } from "../parts/keys.tsx";
@@ -24,9 +25,7 @@ type NowViewProps = {
 };
 
 export function NowView({ source, filter }: NowViewProps) {
-  useEffect(() => {
-    document.title = "Now · Tapedeck";
-  }, []);
+  useTitle("Now");
   useFilter(filter);
   const list = useRef<HTMLDivElement>(null);
   usePlaces(list);
@@ -124,7 +123,6 @@ function GroupOfRows({ group, chosen }: { readonly group: Group; readonly chosen
           <li key={row.source} data-source={row.source}>
             <NowRow
               row={row}
-              group={group}
               isChosen={row.source === chosen}
               hold={(isHeld) => {
                 held.value = isHeld ? row.source : undefined;

@@ -7,12 +7,23 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { historyMs, readHistory } from "../data/read-history.ts";
 import { isFile, reader } from "../data/reader.ts";
 import { firstOf, inFrames, useReading } from "../data/reading.ts";
+import { useTitle } from "../data/tab.ts";
 import { errorText, lostSince, serverNow, tick } from "../data/tapedeck.ts";
 import { eventCount } from "../model/event-rows.ts";
 import { outputOf } from "../model/output.ts";
 import { loopPath, type SessionChoices, sourcePath } from "../model/route.ts";
-import { emptySession, endOf, foldSession, indexAt, loopAt, matching, type SessionRecord } from "../model/session.ts";
+import {
+  emptySession,
+  endOf,
+  foldSession,
+  indexAt,
+  loopAt,
+  loopsAt,
+  matching,
+  type SessionRecord,
+} from "../model/session.ts";
 import { stateSections } from "../model/state-sections.ts";
+import { withUnchanged } from "../model/unchanged.ts";
 import { EventList } from "../parts/event-list.tsx";
 import { allSteps, LogText } from "../parts/log-text.tsx";
 import { CopyButton, DateTime, displayedOutcome, ErrorNotice, Loading, outcomeWord, Sign } from "../parts/small.tsx";
@@ -91,9 +102,7 @@ function SessionRecordView({ head, record, isWhole, chosen }: SessionRecordProps
     const isSameLoop = loopAt(loops, next.position) === loop;
     choose({ at: isNewest ? undefined : next.position, ...(!isSameLoop && { step: undefined }) });
   };
-  useEffect(() => {
-    document.title = `${sourceText(head.source)}, session · Tapedeck`;
-  }, [head.source]);
+  useTitle(`${sourceText(head.source)}, session`);
   const isSettled = isWhole || (at !== undefined && at <= (events.at(-1)?.position ?? ""));
   const isLive = at === undefined && ended === undefined && !isFile() && lostSince.value === undefined;
   return (
@@ -112,7 +121,7 @@ function SessionRecordView({ head, record, isWhole, chosen }: SessionRecordProps
             show={(event) => go(indexAt(events, event.position))}
           />
         </div>
-        <StateAt head={head} events={events} position={isSettled ? position : undefined} />
+        <StateAt head={head} events={events} loops={loops} position={isSettled ? position : undefined} />
       </div>
     </div>
   );
@@ -312,12 +321,13 @@ function LoopList({ of, loops, chosen }: LoopListProps) {
 type StateAtProps = {
   readonly head: Session;
   readonly events: readonly TapedeckEvent[];
+  readonly loops: readonly Loop[];
   /** Undefined while older events are read: the states of all of them would flash by. */
   readonly position: string | undefined;
 };
 
 /** The state of then, as the API gives it. A slider that moves asks for the position where it stops, and one on the way. */
-function StateAt({ head, events, position }: StateAtProps) {
+function StateAt({ head, events, loops, position }: StateAtProps) {
   const [state, setState] = useState<State>();
   const [error, setError] = useState<string>();
   const pending = useRef({ isAsking: false, target: position });
@@ -352,7 +362,14 @@ function StateAt({ head, events, position }: StateAtProps) {
       </h2>
       {error !== undefined && <p class="notice">{error}</p>}
       {state === undefined && error === undefined && <p class="quiet-text">Reading the state …</p>}
-      {state !== undefined && <StateSections sections={stateSections(state.upstream, state.state)} />}
+      {state !== undefined && (
+        <StateSections
+          sections={withUnchanged(
+            stateSections(state.upstream, state.state),
+            loopsAt(loops, state.at ?? state.position),
+          )}
+        />
+      )}
     </aside>
   );
 }

@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState } from "preact/hooks";
+import { useTitle } from "../data/tab.ts";
 import { about, signIn } from "../data/tapedeck.ts";
 import { refusalText } from "../model/refusal.ts";
 import { CopyButton } from "../parts/small.tsx";
@@ -9,8 +10,8 @@ export function SignInView() {
   const [error, setError] = useState<string>();
   const [isAsking, setAsking] = useState(false);
   const input = useRef<HTMLInputElement>(null);
+  useTitle("Sign in");
   useEffect(() => {
-    document.title = "Sign in · Tapedeck";
     input.current?.focus();
   }, []);
   const submit = async () => {

@@ -4,8 +4,10 @@ import { timeOf } from "@tapedeck/client/lanes/step";
 import { useState } from "preact/hooks";
 import { inFrames, useReading } from "../data/reading.ts";
 import { tapedeck } from "../data/tapedeck.ts";
+import { forgePath } from "../model/forge.ts";
 import { sessionPath, sourceDaysPath } from "../model/route.ts";
 import { stateSections } from "../model/state-sections.ts";
+import { withUnchanged } from "../model/unchanged.ts";
 import { Ago } from "../parts/small.tsx";
 import { StateSections } from "../parts/state-panel.tsx";
 
@@ -69,7 +71,9 @@ export function SourcePanel({ row }: { readonly row: Lane }) {
       <LabelList labels={row.labels} />
       {error !== undefined && <p class="notice">{error}</p>}
       {state === undefined && error === undefined && <p class="quiet-text">Reading the state …</p>}
-      {state !== undefined && <StateSections sections={stateSections(state.upstream, state.state)} />}
+      {state !== undefined && (
+        <StateSections sections={withUnchanged(stateSections(state.upstream, state.state), row.loops)} />
+      )}
       {events.length > 0 && (
         <section class="state">
           <h3>Events</h3>
@@ -86,16 +90,27 @@ export function SourcePanel({ row }: { readonly row: Lane }) {
   );
 }
 
+/** The labels of a session or loop. Branch and commit lead to the forge, where the remote is known. */
 export function LabelList({ labels }: { readonly labels: Readonly<Record<string, string>> }) {
   const entries = Object.entries(labels);
   if (entries.length === 0) return null;
   return (
     <p class="label-list">
-      {entries.map(([name, value]) => (
-        <span key={name}>
-          <i>{name}</i> {value}
-        </span>
-      ))}
+      {entries.map(([name, value]) => {
+        const path = forgePath(labels, name);
+        return (
+          <span key={name}>
+            <i>{name}</i>{" "}
+            {path === undefined ? (
+              value
+            ) : (
+              <a href={path} target="_blank" rel="noreferrer">
+                {value.replace(/^https:\/\//, "")}
+              </a>
+            )}
+          </span>
+        );
+      })}
     </p>
   );
 }

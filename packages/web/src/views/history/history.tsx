@@ -1,6 +1,7 @@
 import { plural } from "@tapedeck/client/lanes/format";
 import { useEffect, useState } from "preact/hooks";
 import { type HistoryList, useHistory } from "../../data/read-history-page.ts";
+import { useTitle } from "../../data/tab.ts";
 import { type HistoryChoice, historyChoiceOf, historyPath, searchOptionsOf } from "../../model/history.ts";
 import { ErrorNotice } from "../../parts/small.tsx";
 import { navigate } from "../../router.ts";
@@ -15,9 +16,7 @@ const typedMs = 300;
 export function HistoryView({ query }: { readonly query: string }) {
   const choice = historyChoiceOf(query);
   const { list, error, isReading, more } = useHistory(searchOptionsOf(choice), pageSize);
-  useEffect(() => {
-    document.title = `${choice.text === "" ? "Loops" : `“${choice.text}”`} · Tapedeck`;
-  }, [choice.text]);
+  useTitle(choice.text === "" ? "Loops" : `“${choice.text}”`);
   return (
     <div class="history">
       <h1 class="hidden">Loops, commands and sessions</h1>

@@ -1,7 +1,7 @@
 import type { HistoryItem } from "@tapedeck/client";
 import { clockText, durationText, plainText, plural } from "@tapedeck/client/lanes/format";
-import { useEffect } from "preact/hooks";
 import { useHistory } from "../../data/read-history-page.ts";
+import { useTitle } from "../../data/tab.ts";
 import { tick } from "../../data/tapedeck.ts";
 import { byDay, dayText, historyPath, itemName, itemPath } from "../../model/history.ts";
 import { sourcePath } from "../../model/route.ts";
@@ -13,9 +13,7 @@ const pageSize = 500;
 /** The sessions of a source by day, each with its loops or commands. */
 export function SourceDaysView({ source }: { readonly source: string }) {
   const { list, error, isReading, more } = useHistory({ sources: [source] }, pageSize);
-  useEffect(() => {
-    document.title = `${source}: sessions · Tapedeck`;
-  }, [source]);
+  useTitle(`${source}: sessions`);
   if (error !== undefined) return <ErrorNotice text={error} />;
   if (list === undefined) return <Loading what="the sessions" />;
   const [developer = "", project = ""] = source.split("/");

@@ -4,6 +4,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import "../../look/trends.css";
 import { type OverTime, readTrends, type Trends } from "../../data/read-trends.ts";
 import { useReading } from "../../data/reading.ts";
+import { useTitle } from "../../data/tab.ts";
 import { lostSince } from "../../data/tapedeck.ts";
 import { type Choice, choiceOf, type Pick, trendsPath } from "../../model/trends/choice.ts";
 import { seriesOf, shareText } from "../../model/trends/figures.ts";
@@ -36,8 +37,8 @@ export function TrendsView({ query }: { readonly query: string }) {
     },
     setError,
   );
+  useTitle("Trends");
   useEffect(() => {
-    document.title = "Trends · Tapedeck";
     // A copied URL shows the same in another time zone, too.
     navigate(trendsPath(choice), { replace: true });
   }, []);

@@ -19,6 +19,7 @@ export function openApiDocument(described: readonly DescribedRoute[] = Object.va
     // Relative: where the description came from.
     servers: [{ url: "/" }],
     security: [{}, { token: [] }],
+    tags: tags.map(({ paths: _, ...tag }) => tag),
     paths: Object.fromEntries(
       [...Map.groupBy(described, ({ path }) => path)].map(([path, ofPath]) => [
         path,
@@ -43,6 +44,22 @@ headers \`tapedeck-source\`, \`tapedeck-session\`, \`tapedeck-at\`, \`tapedeck-a
 
 Names are lowerCamelCase, times are RFC 3339, and numbers are JSON numbers, 64-bit ones too; positions are text. In a \`state\`,
 which is the upstream's own, 64-bit numbers are strings. Expect fields and kinds of events that are not described here. Unknown parameters are errors. A method that a path does not have is answered with 405.`;
+
+/** What a reader looks for, in the order of the page. */
+const tags = [
+  {
+    name: "Record",
+    description: "What was recorded: sources, sessions, operations, search, state.",
+    paths: /^\/api\/v1\/(sources|sessions|operations|search|compare|state|status)$/,
+  },
+  { name: "Events", description: "Events as they are and as they come.", paths: /^\/api\/v1\/(events|stream|ws)$/ },
+  { name: "Statistics", description: "Durations, failures, waits.", paths: /^\/api\/v1\/stats\// },
+  { name: "Administration", description: "Tokens, audit, backups, shards, probes.", paths: /./ },
+] as const;
+
+function tagOf(path: string): string {
+  return tags.find(({ paths }) => paths.test(path))?.name ?? "";
+}
 
 const meanings: Readonly<Record<ErrorCode, string>> = {
   out_of_range: "what follows the position is no longer available, or was lost; go on after `earliest`",
@@ -83,6 +100,7 @@ function operation(route: DescribedRoute): JsonSchema {
     ...Object.entries(headers).map(([name, what]) => parameter("header", name, what)),
   ];
   return {
+    tags: [tagOf(path)],
     operationId: method + path.replace("/api/v1", "").replace(/\W+(\w?)/g, (_, letter: string) => letter.toUpperCase()),
     ...description,
     ...(isOpen === true && { security: [] }),

@@ -3,6 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fastify from "fastify";
 import { expect, it } from "vitest";
+import { htmlConstraint, wantsHtml } from "../html-constraint.ts";
+import { answerRefusals } from "../refusals.ts";
 import { pageRoutes } from "./page-routes.ts";
 
 function built(): string {
@@ -15,13 +17,20 @@ function built(): string {
 }
 
 async function serving(folder: string) {
-  const app = fastify({ exposeHeadRoutes: false });
+  const app = fastify({ exposeHeadRoutes: false, routerOptions: { constraints: { [wantsHtml]: htmlConstraint } } });
+  answerRefusals(
+    app.decorate("rateLimit", () => async () => {}),
+    { watch: () => expect.fail(), bodyBytes: 1 },
+  );
   pageRoutes(app, folder);
   const get = (url: string, headers: Record<string, string> = { accept: "text/html" }) => app.inject({ url, headers });
-  return { get };
+  return { app, get };
 }
 
-const views = ["/", "/sessions/01ABC?at=1-x", "/loops/01ABC.1.2", "/compare?left=a", "/trends", "/health"];
+const views = [
+  ...["/", "/sessions/01ABC?at=1-x", "/loops/01ABC.1.2", "/compare?left=a", "/trends", "/health"],
+  ...["/loops/", "/trends/", "/compare/?left=a", "/health/"],
+];
 
 it.each(views)("%s is the page, with a strict content security policy", async (url) => {
   const { get } = await serving(built());
@@ -38,6 +47,34 @@ it("answers clients that want no HTML as Skaffold does", async () => {
   const { get } = await serving(built());
   const { statusCode, body } = await get("/health", { accept: "*/*" });
   expect([statusCode, JSON.parse(body).code]).toEqual([404, 5]);
+});
+
+it("answers every client at /, with the page", async () => {
+  const { app, get } = await serving(built());
+  for (const headers of [{}, { accept: "*/*" }, { accept: "application/json" }]) {
+    const { statusCode, body } = await get("/", headers);
+    expect([statusCode, body]).toEqual([200, expect.stringContaining("id=page")]);
+  }
+  const { statusCode, body, headers } = await app.inject({ method: "HEAD", url: "/" });
+  expect([statusCode, body, headers["content-type"]]).toEqual([200, "", "text/html; charset=utf-8"]);
+});
+
+it.each(["/loop", "/session", "/now", "/a/b/c", "/v1/nothing"])(
+  "browsers get the page at %s, others a 404",
+  async (url) => {
+    const { get } = await serving(built());
+    const shown = await get(url);
+    expect([shown.statusCode, shown.body]).toEqual([404, expect.stringContaining("id=page")]);
+    expect(shown.headers["content-type"]).toBe("text/html; charset=utf-8");
+    const refused = await get(url, { accept: "*/*" });
+    expect([refused.statusCode, refused.json()]).toEqual([404, { code: 5, message: "Not Found", details: [] }]);
+  },
+);
+
+it("leaves unknown paths of the API to the API, for browsers too", async () => {
+  const { get } = await serving(built());
+  const { statusCode, body } = await get("/api/v1/nothing");
+  expect([statusCode, JSON.parse(body).error.code]).toEqual([404, "not_found"]);
 });
 
 it("lets browsers keep assets for good, and the page until it changes", async () => {
