@@ -10,7 +10,6 @@ import { closeCodes, subprotocol } from "../websocket/protocol.ts";
 import { type AdmissionOptions, admitRequests } from "./admission.ts";
 import { answerBadRequest } from "./bad-requests.ts";
 import { compressAnswers } from "./compression.ts";
-import { htmlConstraint, wantsHtml } from "./html-constraint.ts";
 import { answerRefusals } from "./refusals.ts";
 import { limitRequests } from "./request-limits.ts";
 
@@ -63,7 +62,6 @@ function listener(certificate: Certificate | undefined, limits: HttpLimits): Fas
     clientErrorHandler: answerBadRequest,
     forceCloseConnections: true,
     exposeHeadRoutes: false,
-    routerOptions: { constraints: { [wantsHtml]: htmlConstraint } },
     return503OnClosing: false,
     ...(certificate === undefined ? { http: connections } : { https: { ...connections, ...certificate.current() } }),
   });

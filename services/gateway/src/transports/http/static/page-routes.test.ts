@@ -3,7 +3,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fastify from "fastify";
 import { expect, it } from "vitest";
-import { htmlConstraint, wantsHtml } from "../html-constraint.ts";
 import { answerRefusals } from "../refusals.ts";
 import { pageRoutes } from "./page-routes.ts";
 
@@ -17,7 +16,7 @@ function built(): string {
 }
 
 async function serving(folder: string) {
-  const app = fastify({ exposeHeadRoutes: false, routerOptions: { constraints: { [wantsHtml]: htmlConstraint } } });
+  const app = fastify({ exposeHeadRoutes: false });
   answerRefusals(
     app.decorate("rateLimit", () => async () => {}),
     { watch: () => expect.fail(), bodyBytes: 1 },

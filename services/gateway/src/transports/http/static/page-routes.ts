@@ -2,9 +2,9 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { installation } from "@tapedeck/shared/installation";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { acceptsHtml, wantsHtml } from "../html-constraint.ts";
 import { isOurs, pathOf } from "../paths.ts";
 import { notFound, sendSkaffold } from "../skaffold-errors.ts";
+import { acceptsHtml, htmlConstraint, wantsHtml } from "./html-constraint.ts";
 import { documentPolicy, readStaticFiles, type StaticFile, type StaticFiles, sendFile } from "./static-files.ts";
 
 /** The views of the page. Each URL answers with the same document, which shows the view that the URL names. */
@@ -25,6 +25,7 @@ const open = { config: { access: "everyone" } } as const;
  */
 export function pageRoutes(app: FastifyInstance, folder: string = builtPage()): void {
   const page = readStaticFiles(folder, () => documentPolicy());
+  app.addConstraintStrategy(htmlConstraint);
   const method = ["GET", "HEAD"];
   app.route({ method, url: "/", ...open, handler: (request, reply) => sendDocument(request, reply, page) });
   for (const url of viewPaths) {

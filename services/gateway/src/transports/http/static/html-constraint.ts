@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
-import type { FastifyServerOptions } from "fastify";
+import type { FastifyInstance } from "fastify";
 
 /** The name of the constraint of routes that are for browsers' documents alone: `constraints: { [wantsHtml]: true }`. */
 export const wantsHtml = "wantsHtml";
@@ -8,10 +8,8 @@ export function acceptsHtml({ accept = "" }: IncomingHttpHeaders): boolean {
   return accept.includes("text/html");
 }
 
-type Strategies = NonNullable<FastifyServerOptions["constraints"]>;
-
 /** Lets a route match only requests for HTML, so that others find what they would find without it. */
-export const htmlConstraint: Strategies[string] = {
+export const htmlConstraint: Parameters<FastifyInstance["addConstraintStrategy"]>[0] = {
   name: wantsHtml,
   storage: () => new Map(),
   validate() {},
