@@ -37,6 +37,8 @@ export type Trends = {
   readonly loops: Answered<OverTime<LoopFigures>>;
   readonly green: Answered<OverTime<GreenFigures>>;
   readonly causes: Answered<Causes>;
+  /** The same of the time of equal length before. */
+  readonly before: Answered<Before>;
   readonly slow: Answered<readonly SlowArtifact[]>;
   readonly flaky: Answered<readonly FlakyArtifact[]>;
   readonly commands: Answered<readonly StatsRow<"commands">[]>;
@@ -44,6 +46,13 @@ export type Trends = {
 
 /** A developer or a project beside others. */
 export type SideFigures = LoopFigures & { readonly name: string; readonly series: Series };
+
+/** What a time is compared with. */
+export type Before = {
+  readonly loops: LoopFigures | undefined;
+  /** Failures by `causeKey`. */
+  readonly causes: ReadonlyMap<string, number>;
+};
 
 const maxArtifacts = 8;
 const maxSources = 1_000;
@@ -58,19 +67,19 @@ export async function readTrends(choice: Choice, signal: AbortSignal): Promise<T
   const range = rangeOf(choice, bins, signal);
   const own = <Value>(pending: Promise<Value>, nothing: Value) => answered(pending, nothing, signal);
   const noTime = { all: undefined, bins: [] };
-  const [{ value: sources }, { value: labels }, sides, loops, green, causes, slow, flaky, commands] = await Promise.all(
-    [
+  const [{ value: sources }, { value: labels }, sides, loops, green, causes, before, slow, flaky, commands] =
+    await Promise.all([
       own(firstOf(client.sources({ signal }), maxSources), []),
       own(readBranches(client, range), []),
       choice.by && own(readSides(client, choice, choice.by, range, bins), []),
       own(readLoops(client, choice, range, bins), noTime),
       own(readGreen(client, choice, range, bins), noTime),
       own(readCauses(client, choice, range, bins), { top: [], rest: undefined, count: 0 }),
+      own(readBefore(client, range), { loops: undefined, causes: new Map() }),
       own(readSlow(client, choice, range, bins), []),
       own(readFlaky(client, choice, range, bins), []),
       own(readCommands(client, range), []),
-    ],
-  );
+    ]);
   const names = (part: "developer" | "project") => [...new Set(sources.map((source) => source[part]))].toSorted();
   return {
     // Without tokens there is one workspace, that of the sources.
@@ -83,6 +92,7 @@ export async function readTrends(choice: Choice, signal: AbortSignal): Promise<T
     loops,
     green,
     causes,
+    before,
     slow,
     flaky,
     commands,
@@ -123,6 +133,17 @@ async function readGreen({ stats }: Client, { group }: Choice, range: Range, bin
 async function readCauses({ stats }: Client, { group }: Choice, range: Range, bins: readonly Bin[]) {
   const { items } = await stats.failures({ ...range, group: [group, "reason", "cause"] });
   return causesOf(items, bins, group, maxCauses);
+}
+
+async function readBefore({ stats }: Client, range: Range): Promise<Before> {
+  const [from, to] = [range.from, range.to].map((at) => new Date(at ?? 0).getTime());
+  if (from === undefined || to === undefined) return { loops: undefined, causes: new Map() };
+  const before = { ...range, from: new Date(from - (to - from)), to: new Date(from) };
+  const [loops, failures] = await Promise.all([
+    stats.loops(before),
+    stats.failures({ ...before, group: ["reason", "cause"] }),
+  ]);
+  return { loops: loops.items[0], causes: new Map(failures.items.map((row) => [causeKey(row), Number(row.failures)])) };
 }
 
 async function readCommands({ stats }: Client, range: Range) {

@@ -15,7 +15,40 @@ export type EventLine = {
   readonly isOpen: boolean;
   /** It failed, or is output that looks like an error. */
   readonly isBad: boolean;
+  /** How many lines of output after it are folded into this row. */
+  readonly folded?: number;
 };
+
+/** Fewer lines are not worth a click. */
+const minFolded = 4;
+
+/**
+ * The rows with long output as one row for each piece of it: what happened stands out. Lines that look like errors are
+ * never folded. `unfolded`: the positions of the rows that were opened.
+ */
+export function foldedOutput(rows: readonly EventLine[], unfolded: ReadonlySet<string>): readonly EventLine[] {
+  const found: EventLine[] = [];
+  for (let at = 0; at < rows.length; ) {
+    const end = endOfOutput(rows, at);
+    const [first] = rows.slice(at, at + 1);
+    if (first === undefined) break;
+    if (end - at < minFolded || unfolded.has(first.position)) {
+      for (const row of rows.slice(at, Math.max(end, at + 1))) found.push(row);
+    } else {
+      const count = eventCount(rows.slice(at, end));
+      found.push({ ...first, count, folded: end - at - 1 });
+    }
+    at = Math.max(end, at + 1);
+  }
+  return found;
+}
+
+/** The index after the lines of output that begin at a row. */
+function endOfOutput(rows: readonly EventLine[], from: number): number {
+  let end = from;
+  for (let row = rows[end]; row !== undefined && isOutput(row.event) && !row.isBad; row = rows[end]) end++;
+  return end;
+}
 
 /** Between the pieces of a line comes little: what other steps print meanwhile. */
 const maxBetween = 100;

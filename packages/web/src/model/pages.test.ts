@@ -1,7 +1,7 @@
 import { ageText, bytesText, durationText, fullTimeText, plainText, stampText } from "@tapedeck/client/lanes/format";
 import { event, failed, inLoop } from "@tapedeck/client/lanes/testing/events";
 import { expect, it } from "vitest";
-import { eventCount } from "./event-rows.ts";
+import { eventCount, foldedOutput } from "./event-rows.ts";
 import { changedPath, comparePath, exactSide, loopPath, routeOf, sessionPath } from "./route.ts";
 import { emptySession, endOf, foldSession, indexAt, matching, pauseAfter } from "./session.ts";
 import { stateSections } from "./state-sections.ts";
@@ -163,6 +163,25 @@ it("output that looks like an error is bad, as is what failed", () => {
     inLoop(3, "build.failed", 1, failed("exit 3")),
   ]);
   expect(rows.map(({ isBad }) => isBad)).toEqual([true, false, true, true]);
+});
+
+it("long output is one row that says how many lines it holds, until it is opened; errors stay", () => {
+  const lines = (from: number, count: number) =>
+    Array.from({ length: count }, (_, at) => printed(from + at, `line ${from + at}\n`));
+  const { rows } = foldSession(emptySession, [
+    ...lines(0, 5),
+    event(5, "build.started"),
+    ...lines(6, 2),
+    printed(8, "error: nope\n"),
+    ...lines(9, 4),
+  ]);
+  const shown = foldedOutput(rows, new Set());
+  const texts = ["line 0", "build.started", "line 6", "line 7", "error: nope", "line 9"];
+  expect(shown.map(({ text }) => text)).toEqual(texts);
+  expect(shown.map(({ folded }) => folded)).toEqual([4, undefined, undefined, undefined, undefined, 3]);
+  expect(eventCount(shown)).toBe(rows.length);
+  const opened = foldedOutput(rows, new Set([rows[0]?.position ?? ""]));
+  expect(opened.slice(0, 6)).toEqual(rows.slice(0, 6));
 });
 
 it("a position is the last event that is not after it", () => {

@@ -15,13 +15,15 @@ export type EventListProps = {
   /** The position that the page shows. */
   readonly at: string;
   readonly choose: (event: TapedeckEvent) => void;
+  /** Opens a row with folded output. */
+  readonly unfold: (row: EventLine) => void;
 };
 
 const rowHeight = 24;
 const extraRows = 10;
 
 /** A list of any length: only the rows that are seen exist. */
-export function EventList({ rows, count, since, at, choose }: EventListProps) {
+export function EventList({ rows, count, since, at, choose, unfold }: EventListProps) {
   const box = useRef<HTMLElement>(null);
   const [view, setView] = useState({ top: 0, height: 400 });
   const current = indexAt(rows, at);
@@ -58,22 +60,45 @@ export function EventList({ rows, count, since, at, choose }: EventListProps) {
       aria-label={`${count} events`}
     >
       <ol style={{ height: `${rows.length * rowHeight}px` }}>
-        {rows.slice(first, last).map(({ event, position, text, isBad }, offset) => (
-          <li
-            key={position}
-            class={`${isBad ? "failed" : ""} ${first + offset === current ? "current" : ""}`}
-            style={{ top: `${(first + offset) * rowHeight}px` }}
-          >
-            <button type="button" tabIndex={-1} title={event.error?.message ?? text} onClick={() => choose(event)}>
-              <span class="when" title={fullTimeText(timeOf(event))}>
-                {stampText(timeOf(event), now)}
-              </span>
-              <span class="kind">{event.kind}</span>
-              <span class="what">{text}</span>
-            </button>
-          </li>
+        {rows.slice(first, last).map((row, offset) => (
+          <Row
+            key={row.position}
+            row={row}
+            now={now}
+            index={first + offset}
+            isCurrent={first + offset === current}
+            choose={() => {
+              if (row.folded !== undefined) unfold(row);
+              choose(row.event);
+            }}
+          />
         ))}
       </ol>
     </section>
+  );
+}
+
+type RowProps = {
+  readonly row: EventLine;
+  readonly now: number;
+  readonly index: number;
+  readonly isCurrent: boolean;
+  readonly choose: () => void;
+};
+
+function Row({ row: { event, text, isBad, folded }, now, index, isCurrent, choose }: RowProps) {
+  return (
+    <li class={`${isBad ? "failed" : ""} ${isCurrent ? "current" : ""}`} style={{ top: `${index * rowHeight}px` }}>
+      <button type="button" tabIndex={-1} title={event.error?.message ?? text} onClick={choose}>
+        <span class="when" title={fullTimeText(timeOf(event))}>
+          {stampText(timeOf(event), now)}
+        </span>
+        <span class="kind">{event.kind}</span>
+        <span class="what">
+          {folded !== undefined && <span class="folded">+ {folded} lines</span>}
+          {text}
+        </span>
+      </button>
+    </li>
   );
 }

@@ -13,6 +13,7 @@ import { comparePath, exactSide, loopSide } from "../model/route.ts";
 import { DifferenceList, sidePath } from "../parts/difference-list.tsx";
 import { CopyButton, DateTime, displayedOutcome, outcomeWord, Sign } from "../parts/small.tsx";
 import { addressHere, navigate } from "../router.ts";
+import { WhoFails } from "./compare-start.tsx";
 
 type Sides = { readonly left: string | undefined; readonly right: string | undefined };
 
@@ -43,6 +44,7 @@ export function CompareView({ left, right }: Sides) {
   return (
     <div class="compare">
       <Title left={left} right={right} />
+      {left === undefined && <WhoFails />}
       <div class="sides">
         <Side
           which="left"

@@ -9,7 +9,7 @@ import { isFile, reader } from "../data/reader.ts";
 import { firstOf, inFrames, useReading } from "../data/reading.ts";
 import { useTitle } from "../data/tab.ts";
 import { errorText, lostSince, serverNow, tick } from "../data/tapedeck.ts";
-import { eventCount } from "../model/event-rows.ts";
+import { eventCount, foldedOutput } from "../model/event-rows.ts";
 import { outputOf } from "../model/output.ts";
 import { loopPath, type SessionChoices, sourcePath } from "../model/route.ts";
 import {
@@ -224,8 +224,13 @@ type EventSectionProps = {
 };
 
 function EventSection({ record: { events, rows, since }, position, filter, show }: EventSectionProps) {
-  const visibleRows = useMemo(() => matching(rows, filter), [rows, filter]);
-  const visibleCount = visibleRows === rows ? events.length : eventCount(visibleRows);
+  const [unfolded, setUnfolded] = useState<ReadonlySet<string>>(new Set());
+  const [isWhole, setWhole] = useState(false);
+  const matched = useMemo(() => matching(rows, filter), [rows, filter]);
+  const visibleCount = matched === rows ? events.length : eventCount(matched);
+  // Who searches wants to see every line that is found.
+  const folds = !isWhole && filter.trim() === "";
+  const visibleRows = useMemo(() => (folds ? foldedOutput(matched, unfolded) : matched), [matched, unfolded, folds]);
   return (
     <section aria-label="Events" class="events">
       <header>
@@ -235,6 +240,10 @@ function EventSection({ record: { events, rows, since }, position, filter, show 
             {visibleCount === events.length ? events.length : `${visibleCount} of ${events.length}`}
           </span>
         </h2>
+        <label>
+          <input type="checkbox" checked={isWhole} onChange={(event) => setWhole(event.currentTarget.checked)} /> all
+          output
+        </label>
         <input
           id="search"
           type="search"
@@ -244,7 +253,14 @@ function EventSection({ record: { events, rows, since }, position, filter, show 
           onInput={(input) => choose({ filter: input.currentTarget.value })}
         />
       </header>
-      <EventList rows={visibleRows} count={visibleCount} since={since} at={position} choose={show} />
+      <EventList
+        rows={visibleRows}
+        count={visibleCount}
+        since={since}
+        at={position}
+        choose={show}
+        unfold={(row) => setUnfolded(new Set(unfolded).add(row.position))}
+      />
     </section>
   );
 }

@@ -107,6 +107,26 @@ export function isLabel(label: string): boolean {
   return /^[^=]+=/.test(label);
 }
 
+/** Whether a URL's query says which time is shown. */
+export function hasRange(search: string): boolean {
+  const query = new URLSearchParams(search);
+  return query.has("range") || query.has("from");
+}
+
+/**
+ * The shortest range that holds everything, at most a month; of older loops the shortest that holds any. `ages`: of the
+ * days on which something ran, 0 for today.
+ */
+export function fittedRange(ages: readonly number[]): TrendsRange {
+  const names = Object.keys(ranges) as TrendsRange[];
+  if (ages.length === 0) return "30d";
+  const [newest, oldest] = [Math.min(...ages), Math.max(...ages)];
+  const whole = names.find((name) => oldest < ranges[name]);
+  if (whole !== undefined && ranges[whole] <= ranges["30d"]) return whole;
+  if (newest < ranges["30d"]) return "30d";
+  return names.find((name) => newest < ranges[name]) ?? "30d";
+}
+
 function rangeOf(name: string, from: string, to: string): Choice["range"] {
   if (isDay(from) && isDay(to)) return from <= to ? { from, to } : { from: to, to: from };
   return (Object.keys(ranges) as TrendsRange[]).find((known) => known === name) ?? "30d";

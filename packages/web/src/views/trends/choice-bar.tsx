@@ -1,3 +1,4 @@
+import { useState } from "preact/hooks";
 import {
   type Choice,
   groupFor,
@@ -28,8 +29,14 @@ export function ChoiceBar({ choice, days, developers, projects, labels }: Choice
   // The former selection belongs to the former numbers.
   const { pick: _, ...unpicked } = choice;
   const path = (change: Partial<Choice>) => trendsPath({ ...unpicked, ...change });
+  // On a phone the charts come first. The button is shown there alone.
+  const [isOpen, setOpen] = useState(false);
+  const filters = choice.developers.length + choice.projects.length + choice.labels.length;
   return (
-    <search class="choice" aria-label="What is shown">
+    <search class={isOpen ? "choice open" : "choice"} aria-label="What is shown">
+      <button type="button" class="filter" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+        Filter{filters > 0 && ` (${filters})`} <span class="quiet-text">{typeof range === "string" && range}</span>
+      </button>
       <nav aria-label="Range">
         {(Object.keys(ranges) as TrendsRange[]).map((name) => (
           <a

@@ -1,7 +1,9 @@
 import { useMemo, useState } from "preact/hooks";
+import type { Before } from "../../data/read-trends.ts";
 import type { Answered } from "../../data/reading.ts";
 import { type Bin, binText, tickText } from "../../model/trends/bins.ts";
 import type { Choice } from "../../model/trends/choice.ts";
+import { isNewCause } from "../../model/trends/cost.ts";
 import { type Cause, type Causes, causeText, maxCauses, restKey } from "../../model/trends/figures.ts";
 import { Chart } from "../../parts/chart.tsx";
 import { between } from "../../parts/chart-axes.ts";
@@ -13,6 +15,7 @@ export type FailuresPanelProps = {
   readonly answered: Answered<Causes>;
   readonly choice: Choice;
   readonly bins: readonly Bin[];
+  readonly before: Before;
   readonly sql: PanelSql;
   readonly pick: (bins: readonly [number, number] | undefined, of: string | undefined) => void;
 };
@@ -21,7 +24,7 @@ const definition =
   "A failed loop counts once, by what failed in it first; so does what fails outside of loops, such as vagrant up.";
 
 /** Causes on top of each other, the most frequent at the bottom. Each is chosen in the list below. */
-export function FailuresPanel({ answered, choice, bins, sql, pick }: FailuresPanelProps) {
+export function FailuresPanel({ answered, choice, bins, before, sql, pick }: FailuresPanelProps) {
   const { value: causes, error } = answered;
   const { group, zone, pick: chosen } = choice;
   const [at, setAt] = useState<number>();
@@ -71,6 +74,11 @@ export function FailuresPanel({ answered, choice, bins, sql, pick }: FailuresPan
                 >
                   <span class="swatch square" aria-hidden="true" style={{ background: shades[index] ?? "" }} />
                   <span class="what">{causeText(cause)}</span>
+                  {cause.key !== restKey && isNewCause(cause, before.causes, hasFigures(before)) && (
+                    <span class="new" title="It did not fail in the time of equal length before">
+                      new
+                    </span>
+                  )}
                   <span class="number">{countAt(index)}</span>
                 </button>
               </li>
@@ -88,6 +96,11 @@ export function FailuresPanel({ answered, choice, bins, sql, pick }: FailuresPan
       )}
     </Panel>
   );
+}
+
+/** Whether anything ran, so that what is not there is new now. */
+export function hasFigures({ loops, causes }: Before): boolean {
+  return causes.size > 0 || Number(loops?.loops ?? 0) > 0;
 }
 
 /** All are failures, so all are red, the most frequent the loudest; the rest is grey. */

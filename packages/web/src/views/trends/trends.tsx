@@ -2,11 +2,12 @@ import type { GreenFigures, LoopFigures } from "@tapedeck/client";
 import { durationText, plural } from "@tapedeck/client/lanes/format";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import "../../look/trends.css";
+import { readFittedRange } from "../../data/read-fitted-range.ts";
 import { type OverTime, readTrends, type Trends } from "../../data/read-trends.ts";
 import { useReading } from "../../data/reading.ts";
 import { useTitle } from "../../data/tab.ts";
 import { lostSince } from "../../data/tapedeck.ts";
-import { type Choice, choiceOf, type Pick, trendsPath } from "../../model/trends/choice.ts";
+import { type Choice, choiceOf, groupFor, hasRange, type Pick, trendsPath } from "../../model/trends/choice.ts";
 import { seriesOf, shareText } from "../../model/trends/figures.ts";
 import { type ChartQuery, sqlOf } from "../../model/trends/sql.ts";
 import { dateAt } from "../../model/trends/zone.ts";
@@ -14,6 +15,7 @@ import { ErrorNotice, Loading } from "../../parts/small.tsx";
 import { navigate } from "../../router.ts";
 import { ChartPanel, type Figure } from "./chart-panel.tsx";
 import { ChoiceBar } from "./choice-bar.tsx";
+import { CostSummary } from "./cost-summary.tsx";
 import { FailuresPanel } from "./failures-panel.tsx";
 import { LoopsBehind } from "./loops-behind.tsx";
 import type { PanelSql } from "./panel.tsx";
@@ -21,8 +23,28 @@ import { SidesPanel } from "./sides-panel.tsx";
 import { CommandsPanel, FlakyPanel, SlowPanel } from "./tables.tsx";
 import { WaitsPanel } from "./waits-panel.tsx";
 
+type TrendsViewProps = { readonly query: string };
+
 /** This view answers who waits for what, and since when. `query` is the URL's, which contains all choices. */
-export function TrendsView({ query }: { readonly query: string }) {
+export function TrendsView({ query }: TrendsViewProps) {
+  return hasRange(query) ? <ChosenTrends query={query} /> : <FittedTrends query={query} />;
+}
+
+/** Without a range it is one that fits what is recorded. */
+function FittedTrends({ query }: TrendsViewProps) {
+  const [error, setError] = useState<string>();
+  useReading(
+    [query],
+    async (signal) => {
+      const range = await readFittedRange(signal);
+      navigate(trendsPath({ ...choiceOf(query), range, group: groupFor(range) }), { replace: true });
+    },
+    setError,
+  );
+  return error === undefined ? <Loading what="the trends" /> : <ErrorNotice text={error} />;
+}
+
+function ChosenTrends({ query }: TrendsViewProps) {
   const choice = useMemo(() => choiceOf(query), [query]);
   const [displayed, setDisplayed] = useState<{ readonly trends: Trends; readonly choice: string }>();
   const [error, setError] = useState<string>();
@@ -86,7 +108,8 @@ function TrendsPanels({ trends, choice }: TrendsPanelsProps) {
       {hasNothing ? (
         <Nothing trends={trends} choice={choice} />
       ) : (
-        <>
+        <div class={choice.pick === undefined ? "charts" : "charts has-behind"}>
+          <CostSummary trends={trends} go={go} />
           <div class="multiples">
             {trends.sides !== undefined && choice.by !== undefined && (
               <SidesPanel
@@ -102,6 +125,7 @@ function TrendsPanels({ trends, choice }: TrendsPanelsProps) {
               answered={causes}
               choice={choice}
               bins={bins}
+              before={trends.before.value}
               sql={sql("failures")}
               pick={(range, of) =>
                 go({
@@ -116,7 +140,7 @@ function TrendsPanels({ trends, choice }: TrendsPanelsProps) {
           {choice.pick !== undefined && (
             <LoopsBehind choice={choice} pick={choice.pick} bins={bins} causes={causes.value} />
           )}
-        </>
+        </div>
       )}
     </div>
   );

@@ -1,0 +1,56 @@
+import { expect, it } from "vitest";
+import { fittedRange, hasRange } from "./choice.ts";
+import { costliestCause, costliestPhase } from "./cost.ts";
+import type { Causes, WaitedFor } from "./figures.ts";
+
+const waited = (phase: WaitedFor["phase"], ms: number, share: number): WaitedFor => ({ phase, ms, share, series: [] });
+
+it("what cost most time is a phase, with its share before", () => {
+  const now = [waited("other", 90_000, 0.5), waited("check", 60_000, 0.3), waited("build", 40_000, 0.2)];
+  expect(costliestPhase({ now, before: [waited("check", 9, 0.12)] })).toEqual({
+    what: "check",
+    cost: "1 min of waiting, 30 %",
+    before: "12 % before",
+    isNew: false,
+  });
+  expect(costliestPhase({ now, before: [waited("build", 9, 1)] })).toMatchObject({ before: "new", isNew: true });
+  expect(costliestPhase({ now, before: [] })).toMatchObject({ before: "nothing to compare with", isNew: false });
+  expect(costliestPhase({ now: [], before: [] })).toBeUndefined();
+});
+
+it("what failed most is new only where something ran before", () => {
+  const cause = { key: "compile error/x", reason: "compile error", cause: "compile error: x", count: 3, counts: [3] };
+  const causes: Causes = { top: [cause], rest: undefined, count: 4 };
+  expect(costliestCause(causes, new Map([["compile error/x", 2]]), true)).toEqual({
+    key: "compile error/x",
+    what: "compile error: x",
+    cost: "3 of 4 failures",
+    before: "2 before",
+    isNew: false,
+  });
+  expect(costliestCause(causes, new Map(), true)).toMatchObject({ before: "new", isNew: true });
+  expect(costliestCause(causes, new Map(), false)).toMatchObject({ before: "nothing to compare with", isNew: false });
+  expect(costliestCause({ top: [], rest: undefined, count: 0 }, new Map(), true)).toBeUndefined();
+});
+
+it.each([
+  [[0], "24h"],
+  [[0, 6], "7d"],
+  [[3], "7d"],
+  [[0, 29], "30d"],
+  [[0, 200], "30d"],
+  [[40, 50], "90d"],
+  [[100, 300], "1y"],
+  [[], "30d"],
+])("the range fits loops that are %j days old: %s", (ages, range) => {
+  expect(fittedRange(ages)).toBe(range);
+});
+
+it("a URL that names a range keeps it", () => {
+  expect(["?range=7d", "?from=2026-11-01&to=2026-11-02", "?by=developer", ""].map(hasRange)).toEqual([
+    true,
+    true,
+    false,
+    false,
+  ]);
+});
