@@ -210,6 +210,7 @@ const checkTypes = async () => {
   await step("types (tsc)", tsc, ["-p", ".", "--incremental", "--tsBuildInfoFile", known]);
   await step("types of the page (tsc)", tsc, ["-p", "packages/web"]);
   await step("types of the published client (tsc)", tsc, ["-p", "packages/client/tsconfig.build.json", "--noEmit"]);
+  await step("types of the client's examples (tsc)", tsc, ["-p", "packages/client/examples"]);
 };
 
 /**

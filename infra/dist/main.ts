@@ -13,6 +13,7 @@ import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { version } from "@tapedeck/shared/version";
 import { buildCliPackage, buildCliScript } from "./cli-package.ts";
+import { buildClientPackage } from "./client-package.ts";
 import { buildDebianPackage } from "./debian-package.ts";
 import { bomWithDocs } from "./docs-site.ts";
 import { buildExecutable } from "./executable.ts";
@@ -53,11 +54,14 @@ if (!(await isOurs(to))) {
 await rm(to, { recursive: true, force: true });
 await mkdir(stage, { recursive: true });
 
-const packages = [
+const programs = [
   await timed("bundled the CLI", () => buildCliPackage(join(stage, "cli"))),
   await timed("bundled the servers", () => buildServerPackage(join(stage, "server"), { withDocs })),
 ];
-const archives = await timed("packed both", () => packAll(packages));
+const client = await timed("built the client", () => buildClientPackage(join(stage, "client")));
+const packages = [...programs, client];
+const archives = await timed("packed them", () => packAll(programs));
+await packAll([client]);
 const all = await timed("asked npm what they consist of", () => (withDocs ? bomWithDocs() : npmBom()));
 for (const one of packages) {
   const { name } = one;
@@ -80,7 +84,7 @@ else if (isSelected("debian")) {
   const name = `tapedeck_${version}_all`;
   const made = { folder: join(stage, "debian"), archives, file: join(to, `${name}.deb`) };
   const installed = await timed("built the Debian package", () => buildDebianPackage(made));
-  const bundled = packages.flatMap((one) => one.bundled);
+  const bundled = programs.flatMap((one) => one.bundled);
   await writeBom(name, tapedeck, joined(installed, restricted(all, bundled)));
 }
 await writeSums();

@@ -41,7 +41,7 @@ export async function writePackage(folder: string, about: PackageAbout): Promise
 }
 
 /** The repository whose workflow runs this: npm publishes with provenance only where the package names it. */
-function repositoryOf({ GITHUB_SERVER_URL: server, GITHUB_REPOSITORY: name }: NodeJS.ProcessEnv) {
+export function repositoryOf({ GITHUB_SERVER_URL: server, GITHUB_REPOSITORY: name }: NodeJS.ProcessEnv) {
   return server && name ? { type: "git", url: `git+${server}/${name}.git` } : undefined;
 }
 

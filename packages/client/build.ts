@@ -2,8 +2,9 @@ import { execFileSync } from "node:child_process";
 import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { npmPackages } from "@tapedeck/infra/names";
 
-// Writes what can be published, or served to browsers as it is: `node build.ts [folder]`, by default into dist/.
+// Writes what can be published, or served to browsers as it is: `node build.ts [folder] [repository]`, by default into dist/.
 
 const here = import.meta.dirname;
 const folder = resolve(process.argv[2] ?? join(here, "dist"));
@@ -14,12 +15,13 @@ execFileSync(process.execPath, [tsc, "-p", join(here, "tsconfig.build.json"), "-
   stdio: "inherit",
 });
 
-const { name, version, description, license } = JSON.parse(readFileSync(join(here, "package.json"), "utf8"));
+const { version, description, license } = JSON.parse(readFileSync(join(here, "package.json"), "utf8"));
 const manifest = {
-  name,
+  name: npmPackages.client,
   version,
   description,
   license,
+  repository: JSON.parse(process.argv[3] ?? "null") ?? undefined,
   type: "module",
   sideEffects: false,
   engines: { node: ">=20" },

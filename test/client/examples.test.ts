@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { npmPackages } from "@tapedeck/infra/names";
 import { startedAt } from "@tapedeck/query/testing/scenario";
 import { seqIn } from "@tapedeck/shared/testing/positions";
 import { until } from "@tapedeck/shared/testing/until";
@@ -29,11 +30,11 @@ beforeAll(async () => {
   cleanup.defer(() => rm(folder, { recursive: true }));
   const [live] = await Promise.all([
     startLiveHarness(),
-    run(process.execPath, [join(packageFolder, "build.ts"), join(folder, "node_modules", "@tapedeck", "client")]),
+    run(process.execPath, [join(packageFolder, "build.ts"), join(folder, "node_modules", npmPackages.client)]),
     writeFile(join(folder, "package.json"), '{"type":"module"}'),
   ]);
   harness = cleanup.use(live);
-  readme = await readFile(join(folder, "node_modules/@tapedeck/client/README.md"), "utf8");
+  readme = await readFile(join(folder, "node_modules", npmPackages.client, "README.md"), "utf8");
 });
 afterAll(() => cleanup.disposeAsync());
 
