@@ -80,6 +80,22 @@ describe.skipIf(browserProgram === undefined)("the page", () => {
     expect(errors).toEqual([]);
   });
 
+  it("counts in the tab what fails, and says at a path that nobody has what was meant", async () => {
+    await fakeHasPlayed();
+    await using opened = await openPage(browser ?? expect.fail(), `http://${stack?.http}/loop`);
+    const { page, errors } = opened;
+    await page.getByRole("heading", { name: "There is nothing at /loop" }).waitFor();
+    await expect.poll(() => page.title(), { timeout: 20_000 }).toBe("(1) Nothing here · Tapedeck");
+    const icon = await page.locator('link[rel="icon"]').getAttribute("href");
+    expect(decodeURIComponent(icon ?? "")).toContain(">1</text>");
+    await page.locator("main p").getByRole("link", { name: "Loops" }).click();
+    await page.getByRole("link", { name: "loop 1", exact: true }).first().waitFor();
+    await page.getByRole("link", { name: "Compare", exact: true }).click();
+    await page.getByLabel("Who fails now").getByRole("link", { name: "its last good one" }).click();
+    await page.getByLabel("What differs", { exact: true }).waitFor();
+    expect(errors).toEqual([]);
+  });
+
   it("says of a failed loop each thing once, what its output says first", async () => {
     await fakeHasPlayed();
     await using opened = await openPage(browser ?? expect.fail(), `http://${stack?.http}${await failedLoop()}`);
@@ -107,7 +123,10 @@ describe.skipIf(browserProgram === undefined)("the page", () => {
     await using opened = await openPage(browser ?? expect.fail(), `http://${stack?.http}/sessions/${items[0].session}`);
     const { page, errors } = opened;
     const events = page.getByLabel("Events", { exact: true });
+    // Output is folded, but for who looks for it.
+    await events.locator(".folded").first().waitFor();
     await page.getByLabel("Filter events").fill("kind:log.* web:");
+    await events.locator(".folded").first().waitFor({ state: "detached" });
     await events
       .getByText(/^ - web -> web:[0-9a-f]{64}$/)
       .first()

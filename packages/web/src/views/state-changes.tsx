@@ -81,15 +81,18 @@ export function StateChanges({ source, loop }: Props) {
 }
 
 const maxLines = 5_000;
+const onGap = () => {};
 
 /** The tags of the artifacts that were not built again: the output of the loop that built them lists them. */
 async function readTags(after: State | undefined, loops: readonly Loop[], signal: AbortSignal) {
   const rows = withUnchanged(sectionsOf(after), loops).flatMap((section) => section.rows);
   const tags = new Map<string, string>();
-  for (const built of loops.filter((loop) => rows.some(({ path }) => path === loopPath(loop)))) {
-    const { session, position, endPosition = position } = built;
-    const kinds = ["log.written"] as const;
-    const options = { sessions: [session], kinds, after: position, until: endPosition, onGap: () => {}, signal };
+  for (const [index, built] of loops.entries()) {
+    if (!rows.some(({ path }) => path === loopPath(built))) continue;
+    const { session, position } = built;
+    // Output may follow the end of its loop.
+    const until = loops[index + 1]?.position ?? "now";
+    const options = { sessions: [session], kinds: ["log.written"], after: position, until, onGap, signal } as const;
     const lines = await firstOf(reader().events(options), maxLines);
     const output = outputOf(lines, built).map(({ text }) => text);
     for (const { name } of rows.filter(({ path }) => path === loopPath(built))) {

@@ -19,7 +19,9 @@ const contentSecurityPolicy = {
 const logo = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 148 32" height="32" fill="none" stroke="#fff" stroke-width="2"><title>Tapedeck</title><rect x="1.5" y="6.5" width="29" height="19" rx="4"/><circle cx="11" cy="16" r="4"/><circle cx="21" cy="16" r="4"/><path d="M11 20h10"/><text x="40" y="22" fill="#fff" stroke="none" font-family="system-ui,sans-serif" font-size="18" font-weight="600">Tapedeck</text></svg>`;
 const icon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect x="2" y="7" width="28" height="18" rx="4" fill="#2f5fd0"/><g fill="none" stroke="#fff" stroke-width="2"><circle cx="11" cy="16" r="4"/><circle cx="21" cy="16" r="4"/><path d="M11 20h10"/></g></svg>`;
 /** There is one description here, so nothing else is to be explored. */
-const css = "body .swagger-ui .topbar .download-url-wrapper { display: none }";
+const css =
+  "body .swagger-ui .topbar .download-url-wrapper { display: none } " +
+  "body .swagger-ui .topbar .topbar-wrapper { justify-content: space-between }";
 
 /** The API's description: /api/docs to read and try it, /api/docs/openapi.json for programs. Reveals nothing of the record. */
 export async function openApiPage(app: FastifyInstance): Promise<void> {
