@@ -27,7 +27,7 @@ it("tries of the same step are one row with their number, in the order in which 
   ]);
 });
 
-it("what runs at the same time, and other subjects, have rows of their own", () => {
+it("steps that run at the same time, and other subjects, have rows of their own", () => {
   const rows = repeatsOf([step("build", "api", 1, 4), step("build", "api", 2, 3), step("build", "web", 5, undefined)]);
   expect(rows.map(({ text }) => text)).toEqual(["build api", "build api", "build web"]);
 });

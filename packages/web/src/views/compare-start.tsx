@@ -9,7 +9,7 @@ import { Sign } from "../parts/small.tsx";
 
 const maxPeers = 3;
 
-/** Who fails now, each with what it can be compared with: its own last good loop, and others for whom it works. */
+/** Lists the sources that fail now, each with its last good loop and with others of its project that work. */
 export function WhoFails() {
   const lanes = [...(now.value?.values() ?? [])];
   const failing = lanes.flatMap((lane) => {

@@ -228,7 +228,7 @@ function EventSection({ record: { events, rows, since }, position, filter, show 
   const [isWhole, setWhole] = useState(false);
   const matched = useMemo(() => matching(rows, filter), [rows, filter]);
   const visibleCount = matched === rows ? events.length : eventCount(matched);
-  // Who searches wants to see every line that is found.
+  // A filter shows every line that it finds.
   const folds = !isWhole && filter.trim() === "";
   const visibleRows = useMemo(() => (folds ? foldedOutput(matched, unfolded) : matched), [matched, unfolded, folds]);
   return (

@@ -5,7 +5,7 @@ import type { Causes, WaitedFor } from "./figures.ts";
 
 const waited = (phase: WaitedFor["phase"], ms: number, share: number): WaitedFor => ({ phase, ms, share, series: [] });
 
-it("what cost most time is a phase, with its share before", () => {
+it("the costliest phase has its share before", () => {
   const now = [waited("other", 90_000, 0.5), waited("check", 60_000, 0.3), waited("build", 40_000, 0.2)];
   expect(costliestPhase({ now, before: [waited("check", 9, 0.12)] })).toEqual({
     what: "check",
@@ -18,7 +18,7 @@ it("what cost most time is a phase, with its share before", () => {
   expect(costliestPhase({ now: [], before: [] })).toBeUndefined();
 });
 
-it("what failed most is new only where something ran before", () => {
+it("the costliest cause is new only where something ran before", () => {
   const cause = { key: "compile error/x", reason: "compile error", cause: "compile error: x", count: 3, counts: [3] };
   const causes: Causes = { top: [cause], rest: undefined, count: 4 };
   expect(costliestCause(causes, new Map([["compile error/x", 2]]), true)).toEqual({
