@@ -5,10 +5,12 @@ import { type FakeSkaffold, startFakeSkaffold } from "@tapedeck/fakes/skaffold/s
 import { MoveMarks } from "@tapedeck/ingest/record/moves/move-marks";
 import { Observed } from "@tapedeck/proto/tapedeck/v1/observed";
 import { migrated } from "@tapedeck/query/testing/migrated";
+import { scenario, write } from "@tapedeck/query/testing/scenario";
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import { adoptSubject, eventSubject } from "@tapedeck/shared/log/subjects";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { connectNats } from "@tapedeck/shared/service/nats";
+import { sourceName } from "@tapedeck/shared/source";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { until } from "@tapedeck/shared/testing/until";
 import { openTokenStore } from "@tapedeck/shared/tokens/store";
@@ -121,6 +123,14 @@ describe("every service works whole with its user", () => {
     await stack.sessionEnded();
     const session = (await stack.events()).find(({ event }) => event.kind === "session.started")?.event.session ?? "";
     expect((await call("DELETE", `/api/v1/sessions/${session}`)).body).toContain("complete");
+    const source = sourceName({ workspace: "default", developer: "bob", project: "shop", upstream: "skaffold" });
+    const bobs = scenario(source);
+    bobs.add({ kind: "source.added" });
+    const nc = await connectAs("ingest", nats);
+    await using _ = closing(nc);
+    await using log = await openLog(nc);
+    await write(log, bobs.events);
+    expect((await call("DELETE", "/api/v1/developers/bob")).body).toContain("complete");
   });
 
   it("the audit log has what was done", async () => {
@@ -185,11 +195,14 @@ const nobody = {
   publish: [
     ...["anything", "$JS.API.INFO", "$JS.API.STREAM.LIST", "$JS.API.STREAM.NAMES", "$SYS.REQ.SERVER.PING"],
     ...[api("PURGE"), api("CREATE", "OTHER"), api("DELETE", tokens), api("PURGE", tokens), api("MSG.DELETE", tokens)],
-    ...[api("PURGE", "TAPEDECK_AUDIT"), api("DELETE", "TAPEDECK_AUDIT"), api("MSG.DELETE", "TAPEDECK_AUDIT")],
+    ...[api("PURGE", "TAPEDECK_AUDIT"), api("DELETE", "TAPEDECK_AUDIT")],
     ...["_INBOX.ingest.x", "_INBOX.query.x", "_INBOX.gateway.x", "_INBOX.cli.x"],
   ],
   subscribe: [">", "_INBOX.>", "tapedeck.>", "tapedeck.v2.>", "$KV.TAPEDECK_TOKENS.>", "$JS.>"],
 };
+
+/** Ingest alone takes an erased person out. */
+const persons = [api("MSG.DELETE", "TAPEDECK_AUDIT"), api("MSG.DELETE", "TAPEDECK_ENDS")];
 
 const refused: Readonly<Record<NatsUser, typeof nobody>> = {
   ingest: {
@@ -209,6 +222,7 @@ const refused: Readonly<Record<NatsUser, typeof nobody>> = {
   },
   query: {
     publish: [
+      ...persons,
       ...[log, api("CREATE"), api("DELETE"), api("UPDATE"), api("MSG.DELETE"), api("SNAPSHOT"), api("RESTORE")],
       ...[api("MSG.GET", tokens), "$KV.TAPEDECK_TOKENS.x", "$KV.TAPEDECK_OWNERS.x", "$KV.TAPEDECK_MOVES.x"],
       ...[
@@ -226,6 +240,7 @@ const refused: Readonly<Record<NatsUser, typeof nobody>> = {
   },
   gateway: {
     publish: [
+      ...persons,
       ...[log, api("CREATE"), api("DELETE"), api("UPDATE"), api("MSG.DELETE"), api("RESTORE")],
       ...["$KV.TAPEDECK_OWNERS.x", "tapedeck.adopt.x", "tapedeck.observed.x", "tapedeck.condition.ingest"],
       ...["$KV.TAPEDECK_MOVES.x", api("MSG.GET", moves), "$KV.TAPEDECK_ERASURES.open.x"],
@@ -236,6 +251,7 @@ const refused: Readonly<Record<NatsUser, typeof nobody>> = {
   },
   cli: {
     publish: [
+      ...persons,
       log,
       "$KV.TAPEDECK_OWNERS.x",
       "$KV.TAPEDECK_MOVES.x",

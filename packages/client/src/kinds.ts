@@ -5,6 +5,7 @@
 export const kinds = [
   "source.added",
   "source.checkpoint",
+  "source.erased",
   "session.started",
   "session.identified",
   "session.labelled",

@@ -80,6 +80,7 @@ export function gatewayApis(deps: GatewayApisDeps): GatewayApis {
       services,
       nats: link.nats,
       auditStore: () => auditLog.store(),
+      tokens: async () => (await openTokenStore(link.nats().connection)).list(),
       audit: (what, caller, about) => {
         const { who, kind, workspace, token } = caller;
         logger.info({ audit: what, who, kind, workspace, token, ...about }, what);

@@ -2,6 +2,8 @@ import { type ChannelCredentials, type ChannelOptions, Client, Metadata } from "
 import {
   type ArriveRequest,
   type ArriveResponse,
+  type EraseDeveloperRequest,
+  type EraseDeveloperResponse,
   type EraseRequest,
   type EraseResponse,
   MaintainService,
@@ -15,6 +17,7 @@ import { fromServiceError } from "@tapedeck/shared/errors/grpc";
 /** Maintenance calls to ingest and query. Every failure is a TapedeckError; a service that is away is `not_ready`. */
 export type MaintainClient = AsyncDisposable & {
   erase(request: EraseRequest, signal: AbortSignal): AsyncIterable<EraseResponse>;
+  eraseDeveloper(request: EraseDeveloperRequest, signal: AbortSignal): AsyncIterable<EraseDeveloperResponse>;
   move(request: MoveRequest, signal: AbortSignal): AsyncIterable<MoveResponse>;
   arrive(request: ArriveRequest, signal: AbortSignal): AsyncIterable<ArriveResponse>;
   rebuild(request: RebuildRequest, signal: AbortSignal): AsyncIterable<RebuildProgress>;
@@ -74,6 +77,7 @@ export function maintainClient(
 
   return {
     erase: (request, signal) => ask(toIngest, MaintainService.erase, request, signal),
+    eraseDeveloper: (request, signal) => ask(toIngest, MaintainService.eraseDeveloper, request, signal),
     move: (request, signal) => ask(toIngest, MaintainService.move, request, signal),
     arrive: (request, signal) => ask(toIngest, MaintainService.arrive, request, signal),
     async *rebuild(request, signal) {

@@ -1,6 +1,8 @@
 import { statfs } from "node:fs/promises";
-import { auditEntryOf } from "@tapedeck/shared/audit/entry";
+import { type AuditEntry, auditEntryOf } from "@tapedeck/shared/audit/entry";
+import { erasedPerson } from "@tapedeck/shared/audit/person";
 import { openAuditStore } from "@tapedeck/shared/audit/store";
+import type { DeveloperErasure } from "@tapedeck/shared/log/erasures/developer-erasures";
 import type { Erasure } from "@tapedeck/shared/log/erasures/erasure-store";
 import { reportCondition } from "@tapedeck/shared/service/condition";
 import type { Logger } from "@tapedeck/shared/service/logger";
@@ -114,14 +116,16 @@ export class IngestLog implements AsyncDisposable {
     }));
     this.#damage = watchDamage({ store, ingest, recordFact, ...config.check, logger, signal: this.#stop.signal });
     const audit: EraseJobsOptions["audit"] = (action, erasure) => this.#audit(store, action, erasure);
-    this.#erasing = new EraseJobs({ store, ingest, recordFact, audit, logger, signal: this.#stop.signal });
+    const auditDeveloper: EraseJobsOptions["auditDeveloper"] = (action, erasure) =>
+      this.#auditDeveloper(store, action, erasure);
+    const { signal } = this.#stop;
+    this.#erasing = new EraseJobs({ store, ingest, recordFact, audit, auditDeveloper, logger, signal });
   }
 
-  /** What can't be written there goes into this process's log, whole: an erasure must not wait for its entry. */
   async #audit({ nats }: OpenStore, action: Parameters<EraseJobsOptions["audit"]>[0], erasure: Erasure): Promise<void> {
     const { source, session, events, who, kind, by } = erasure;
     const about = { source, session, ...(events !== undefined && { events }) };
-    const entry = auditEntryOf({
+    await this.#append(nats, {
       action,
       who,
       kind,
@@ -129,6 +133,21 @@ export class IngestLog implements AsyncDisposable {
       ...(by !== undefined && { by }),
       about,
     });
+  }
+
+  /** The name is in the first entry alone, and replaced there before the second one is written. */
+  async #auditDeveloper(
+    { nats }: OpenStore,
+    action: Parameters<EraseJobsOptions["auditDeveloper"]>[0],
+    { workspace, developer = "", sessions, who, kind, by }: DeveloperErasure,
+  ): Promise<void> {
+    const about = action === "developer.erased" ? { developer: erasedPerson, sessions } : { developer };
+    await this.#append(nats, { action, who, kind, workspace, ...(by !== undefined && { by }), about });
+  }
+
+  /** What can't be written there goes into this process's log, whole: an erasure must not wait for its entry. */
+  async #append(nats: OpenStore["nats"], fields: Omit<AuditEntry, "time">): Promise<void> {
+    const entry = auditEntryOf(fields);
     try {
       await (await openAuditStore(nats)).append(entry);
     } catch (err) {

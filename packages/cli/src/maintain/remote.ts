@@ -13,6 +13,7 @@ import { httpBase } from "../gateway-address.ts";
 /** Maintenance through a gateway, for a remote admin. Everything throws CommandError. */
 export type RemoteMaintenance = {
   readonly erase: (session: string, signal: AbortSignal) => AsyncIterable<Erasing>;
+  readonly eraseDeveloper: (developer: string, signal: AbortSignal) => AsyncIterable<ErasingDeveloper>;
   readonly rebuild: (signal: AbortSignal) => AsyncIterable<Rebuilding>;
   readonly shards: () => Promise<readonly ShardLine[]>;
   readonly move: (
@@ -33,6 +34,17 @@ export type Erasing = {
   readonly removed: number;
   /** Earlier exports of the session. Absent: not known. */
   readonly exports?: readonly SessionExport[] | undefined;
+};
+export type ErasingDeveloper = {
+  readonly state: "removing" | "done";
+  readonly sessions: number;
+  readonly erased: number;
+  /** What keeps it from its end; empty or absent: nothing does. */
+  readonly waitsFor?: string | undefined;
+  /** At its end. Absent: not known. */
+  readonly exports?: readonly SessionExport[] | undefined;
+  /** At its end: tokens that still record under the name. */
+  readonly tokens?: readonly { readonly id: string; readonly name: string }[];
 };
 export type Rebuilding = { readonly messages: number; readonly done: number; readonly events: number };
 export type ShardLine = { readonly name: string; readonly state: string; readonly workspaces: readonly string[] };
@@ -81,15 +93,15 @@ export function remoteMaintenance(url: string | undefined): RemoteMaintenance {
   }
 
   /** Requests again after a broken connection: the server continues meanwhile, and reports its progress. */
-  async function* erase(session: string, signal: AbortSignal): AsyncGenerator<Erasing, void> {
+  async function* erase<T>(path: string, signal: AbortSignal): AsyncGenerator<T, void> {
     const retry = backoff(1_000, 10_000);
     let heardAt: number | undefined;
     while (!signal.aborted) {
       try {
-        for await (const now of progress<Erasing>("DELETE", `sessions/${encodeURIComponent(session)}`, signal)) {
+        for await (const now of progress<T>("DELETE", path, signal)) {
           heardAt = performance.now();
           retry.reset();
-          yield now;
+          yield now as Awaited<T>;
         }
         return;
       } catch (error) {
@@ -101,7 +113,9 @@ export function remoteMaintenance(url: string | undefined): RemoteMaintenance {
   }
 
   return {
-    erase,
+    erase: (session, signal) => erase<Erasing>(`sessions/${encodeURIComponent(session)}`, signal),
+    eraseDeveloper: (developer, signal) =>
+      erase<ErasingDeveloper>(`developers/${encodeURIComponent(developer)}`, signal),
     rebuild: (signal) => progress<Rebuilding>("POST", "rebuild", signal),
     async shards() {
       const { items } = JSON.parse(await text(await ask("GET", "shards"))) as { items: readonly ShardLine[] };

@@ -15,6 +15,8 @@ export const auditActions = [
   "session.exported",
   "session.erasure-begun",
   "session.erased",
+  "developer.erasure-begun",
+  "developer.erased",
   "tables.rebuilt",
   "workspace.moved",
   "log.backed-up",

@@ -4,7 +4,7 @@ import type { AuditStore } from "./store.ts";
 /** Somebody took a session away. */
 export type SessionExport = Pick<AuditEntry, "time" | "who" | "kind">;
 
-const maxExports = 100;
+export const maxExports = 100;
 
 /**
  * Lists who has exported a session, the oldest first, as far as the audit log reaches; at most 100. An entry names 20 sessions,

@@ -31,7 +31,7 @@ export type AuditPeriod = {
 /** The audit log, in the NATS stream `TAPEDECK_AUDIT`: one message for each entry, by workspace. */
 export type AuditStore = {
   append(entry: AuditEntry): Promise<void>;
-  /** The entries up to now, the oldest first. */
+  /** The entries up to now, the oldest first. An entry whose person was erased since comes later. */
   read(period: AuditPeriod): AsyncGenerator<AuditEntry, void>;
 };
 
@@ -75,8 +75,7 @@ class AuditStream implements AuditStore {
         for await (const message of await consumer.fetch({ max_messages: batch, expires: batchMs })) {
           pending = message.info.pending;
           const entry = entryIn(message.data);
-          if (until !== undefined && message.time > until) return;
-          if (entry !== undefined) yield entry;
+          if (entry !== undefined && isIn(entry, { since, until })) yield entry;
           if (pending === 0) break;
         }
         if (pending === before) throw new Error("the audit log does not answer");
@@ -87,11 +86,16 @@ class AuditStream implements AuditStore {
   }
 }
 
-function subjectOf(workspace: string): string {
+function isIn({ time }: AuditEntry, { since, until }: Omit<AuditPeriod, "workspace">): boolean {
+  const at = Date.parse(time);
+  return at >= (since?.getTime() ?? at) && at <= (until?.getTime() ?? at);
+}
+
+export function subjectOf(workspace: string): string {
   return `${subjectPrefix}${asciiName(workspace)}`;
 }
 
-/** Nothing is deleted from it but by its bounds. */
+/** Nothing is deleted from it but by its bounds, and where an erased person is replaced: see person.ts. */
 async function ensureStream(jsm: JetStreamManager, bounds: AuditBounds | undefined): Promise<void> {
   const { maxAgeMs, maxBytes } = bounds ?? defaultBounds;
   const limits = { max_age: maxAgeMs * 1_000_000, max_bytes: maxBytes };
@@ -101,7 +105,6 @@ async function ensureStream(jsm: JetStreamManager, bounds: AuditBounds | undefin
       subjects: [`${subjectPrefix}>`],
       storage: "file",
       discard: "old",
-      deny_delete: true,
       deny_purge: true,
       ...limits,
       num_replicas: await replicasOfLog(jsm),
@@ -116,7 +119,7 @@ async function ensureStream(jsm: JetStreamManager, bounds: AuditBounds | undefin
 
 const streamExists = 10058;
 
-function entryIn(data: Uint8Array): AuditEntry | undefined {
+export function entryIn(data: Uint8Array): AuditEntry | undefined {
   try {
     return auditEntry.parse(JSON.parse(new TextDecoder().decode(data)));
   } catch {

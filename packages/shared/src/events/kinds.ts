@@ -3,6 +3,7 @@ export const kinds = [
   // source and session: Tapedeck's own events about what it records
   "source.added",
   "source.checkpoint",
+  "source.erased", // nothing is left of the source, and this goes too
   "session.started",
   "session.identified", // a channel's fingerprint, by which a reconnect or an import finds the session again
   "session.labelled", // labels that changed after its start: a dev loop began on another branch or commit

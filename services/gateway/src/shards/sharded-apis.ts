@@ -44,6 +44,8 @@ export function shardedApis(
     audit: home.audit,
     maintain: {
       erase: byLast(to, (apis) => apis.maintain.erase),
+      // The tokens of all workspaces are in home.
+      eraseDeveloper: byLast(to, (apis) => apis.maintain.eraseDeveloper),
       rebuild: async (context) => rebuildInTurn(await home.maintain.rebuild(context), all.slice(1), context),
       async backUp() {
         throw invalidArgument(

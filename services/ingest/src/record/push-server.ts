@@ -4,6 +4,8 @@ import { type Metadata, Server, type ServerDuplexStream, type ServerWritableStre
 import {
   type ArriveRequest,
   type ArriveResponse,
+  type EraseDeveloperRequest,
+  type EraseDeveloperResponse,
   type EraseRequest,
   type EraseResponse,
   MaintainService,
@@ -22,6 +24,7 @@ import type { Certificate } from "@tapedeck/shared/service/tls/certificate";
 import { serverCredentials } from "@tapedeck/shared/service/tls/grpc-credentials";
 import { demoWorkspace, nameOfAscii, namePart } from "@tapedeck/shared/source";
 import { eraseCall } from "./maintain/erase-call.ts";
+import { eraseDeveloperCall } from "./maintain/erase-developer.ts";
 import { arriveCall } from "./moves/arrive.ts";
 import { moveCall } from "./moves/move-call.ts";
 import type { PushContext, Recorder } from "./recorder.ts";
@@ -85,6 +88,8 @@ export async function startPushServer(options: PushServerOptions): Promise<PushS
   server.addService(MaintainService, {
     erase: (call: ServerWritableStream<EraseRequest, EraseResponse>) =>
       void answer(call, (request, signal) => eraseCall(request, options.store(), signal)),
+    eraseDeveloper: (call: ServerWritableStream<EraseDeveloperRequest, EraseDeveloperResponse>) =>
+      void answer(call, (request, signal) => eraseDeveloperCall(request, options.store(), signal)),
     move: (call: ServerWritableStream<MoveRequest, MoveResponse>) =>
       void answer(call, (request, signal) =>
         moveCall(request, { store: options.store(), recorder, onArrived, onInternal, signal }),

@@ -5,6 +5,7 @@ import { CheckpointMovedError, lockCheckpoint, moveCheckpoint } from "../db/chec
 import type { Tx } from "../db/database.ts";
 import { StatementError } from "../db/pipeline.ts";
 import { noSwapUntilCommit } from "../db/read.ts";
+import { columnTypes } from "../db/schema.generated.ts";
 import type { CheckpointRow } from "../db/schema.ts";
 import type { EarlierEvents, View } from "../views/view.ts";
 import type { Batch } from "./batches.ts";
@@ -64,12 +65,17 @@ export async function applyBatch(
     const erased = erasures(fresh);
     const marks = [...erased].map(([session, mark]) => ({ session, mark }));
     await erase(tx, views, marks);
+    const sources = erasedSources(fresh);
+    await eraseSources(tx, [...sources.keys()]);
+    const known =
+      sources.size === 0 ? fresh : fresh.filter(({ event, offset }) => offset > (sources.get(event.source) ?? 0));
     const remaining =
-      erased.size === 0 ? fresh : fresh.filter(({ event, offset }) => offset >= (erased.get(event.session) ?? 0));
-    await applyViews(tx, views, start.log, (view) =>
+      erased.size === 0 ? known : known.filter(({ event, offset }) => offset >= (erased.get(event.session) ?? 0));
+    await applyViews(tx, views, start.log, (view) => {
+      if (view.countsErased) return fresh;
       // The known facts about a source stay, whether or not the mark comes in the same batch.
-      view.sessionTables.length === 0 ? fresh : remaining,
-    );
+      return view.sessionTables.length === 0 ? known : remaining;
+    });
   }
   if (position > checkpoint.position)
     await moveCheckpoint(tx, { ...checkpoint, position, ...appliedTo(checkpoint, fresh) });
@@ -111,6 +117,28 @@ function appliedTo({ recorded_until_ms }: CheckpointRow, fresh: readonly Recorde
 function erasures(events: readonly RecordedEvent[]): Map<string, Offset> {
   const marks = events.filter(({ event }) => event.kind === "session.erased");
   return new Map(marks.map(({ event, offset }) => [event.subject || event.session, offset]));
+}
+
+/** The sources of which this batch says that nothing is left, with the positions of these events. */
+function erasedSources(events: readonly RecordedEvent[]): Map<string, Offset> {
+  const marks = events.filter(({ event }) => event.kind === "source.erased");
+  return new Map(marks.map(({ event, offset }) => [event.source, offset]));
+}
+
+/** The tables that have rows of sources. */
+const sourceTables = Object.entries(columnTypes).flatMap(([table, columns]) => ("source" in columns ? [table] : []));
+
+/** Removes every row of these sources. */
+async function eraseSources(tx: Tx, sources: readonly string[]): Promise<void> {
+  if (sources.length === 0) return;
+  await sql`
+    delete from event_positions where event_group in (select id from event_groups where source = any(${sources}))`.execute(
+    tx,
+  );
+  for (const table of sourceTables) {
+    await sql`delete from ${sql.table(table)} where source = any(${sources})`.execute(tx);
+  }
+  await checkConstraints(tx);
 }
 
 /** A session that is erased, and the position of the event that says so; undefined: no event does. */

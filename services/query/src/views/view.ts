@@ -15,6 +15,8 @@ export type View = {
   readonly version: number;
   /** Its tables that hold rows of sessions; session.erased empties them of the session. */
   readonly sessionTables: readonly (keyof Schema)[];
+  /** Set for a view that counts events even of erased sources. */
+  readonly countsErased?: true;
   /** Views that have to be applied before this one, which reads what they write. */
   readonly after?: readonly View[];
   /** `log`: for events before the batch. What they say depends on their positions, which are given. */

@@ -1,22 +1,32 @@
-import { beginErasure, followErasure } from "@tapedeck/ingest/for-cli/maintain";
+import {
+  beginDeveloperErasure,
+  beginErasure,
+  followDeveloperErasure,
+  followErasure,
+} from "@tapedeck/ingest/for-cli/maintain";
 import { sessionExports } from "@tapedeck/shared/audit/session-exports";
 import { openAuditStore } from "@tapedeck/shared/audit/store";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import type { DeveloperErasure } from "@tapedeck/shared/log/erasures/developer-erasures";
 import type { Erasure } from "@tapedeck/shared/log/erasures/erasure-store";
 import { openLog } from "@tapedeck/shared/log/jetstream";
+import { workspaceSetting } from "@tapedeck/shared/service/common-settings";
+import { demoWorkspace } from "@tapedeck/shared/source";
+import { openTokenStore } from "@tapedeck/shared/tokens/store";
 import type { NatsConnection } from "nats";
 import { CommandError } from "../../command-error.ts";
 import { confirm } from "../../confirm.ts";
 import { shortSource } from "../../display/source-name.ts";
 import { userHere } from "../../maintain/audit-here.ts";
-import { dialRunning } from "../../maintain/here.ts";
-import type { Erasing } from "../../maintain/remote.ts";
+import { dialRunning, findHere } from "../../maintain/here.ts";
+import type { Erasing, ErasingDeveloper } from "../../maintain/remote.ts";
 import type { EraseOptions } from "./options.ts";
 import { showErasure } from "./show.ts";
+import { showDeveloperErasure } from "./show-developer.ts";
 
 /** Has the Tapedeck that runs on a data folder erase a session. */
-export async function eraseHere(options: EraseOptions): Promise<void> {
-  const { session, data, yes } = options;
+export async function eraseHere(session: string, options: EraseOptions): Promise<void> {
+  const { data, yes } = options;
   await using machine = await dialRunning(data);
   const { nats } = machine;
   await using log = await openLog(nats, { create: false, syncKnown: true });
@@ -32,7 +42,42 @@ export async function eraseHere(options: EraseOptions): Promise<void> {
     if (error instanceof TapedeckError) throw new CommandError(`${error.message}.`, { cause: error });
     throw error;
   });
-  await showErasure(withExports(followErasure(erasure, deps), nats), { ...options, signal: stop.signal });
+  await showErasure(withExports(followErasure(erasure, deps), nats), { ...options, session, signal: stop.signal });
+}
+
+/** Has the Tapedeck that runs on a data folder erase a developer of its workspace. */
+export async function eraseDeveloperHere(developer: string, options: EraseOptions): Promise<void> {
+  const here = await findHere(options.data);
+  const workspace = here.running?.mode === "demo" ? demoWorkspace : workspaceSetting(here.settings());
+  await using machine = await dialRunning(options.data);
+  const { nats } = machine;
+  await using log = await openLog(nats, { create: false, syncKnown: true });
+  const stop = new AbortController();
+  process.once("SIGINT", () => stop.abort());
+  const deps = { nats, log, signal: stop.signal };
+  const place = { workspace, developer };
+  const all = await (await openTokenStore(nats)).list();
+  const tokens = all.filter((token) => token.workspace === workspace && token.developer === developer);
+  const ask = async (sessions: number) => {
+    if (options.yes) return;
+    await confirm(`Erase ${sessions} sessions of ${workspace}/${developer}? This can't be undone. [y/N] `, "erased");
+  };
+  const request = { ...place, tokens: tokens.map(({ id }) => id), by: undefined, ...userHere() };
+  await beginDeveloperErasure(request, deps, ask).catch((error: unknown) => {
+    if (error instanceof TapedeckError) throw new CommandError(`${error.message}.`, { cause: error });
+    throw error;
+  });
+  const erasing = withTokens(followDeveloperErasure(place, deps), tokens);
+  await showDeveloperErasure(erasing, { ...options, developer, signal: stop.signal });
+}
+
+async function* withTokens(
+  erasing: AsyncIterable<DeveloperErasure>,
+  tokens: NonNullable<ErasingDeveloper["tokens"]>,
+): AsyncGenerator<ErasingDeveloper, void> {
+  for await (const { state, sessions, erased, waitsFor, exports } of erasing) {
+    yield { state, sessions, erased, waitsFor, exports, tokens };
+  }
 }
 
 /** With who has exported the session before, where the user of NATS here may read the audit log. */

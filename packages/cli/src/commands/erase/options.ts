@@ -1,5 +1,6 @@
 export type EraseOptions = {
-  readonly session: string;
+  readonly session?: string;
+  readonly developer?: string;
   readonly data: string;
   readonly url?: string;
   readonly here?: boolean;

@@ -1,4 +1,10 @@
-import { JetStreamApiError, type JetStreamManager, jetstream, jetstreamManager } from "@nats-io/jetstream";
+import {
+  JetStreamApiError,
+  type JetStreamManager,
+  jetstream,
+  jetstreamManager,
+  type StoredMsg,
+} from "@nats-io/jetstream";
 import { headers, type NatsConnection } from "nats";
 import { z } from "zod";
 import { callerKind } from "../../audit/caller-kind.ts";
@@ -6,16 +12,18 @@ import { isForbidden } from "../cluster/replicas.ts";
 import { wrongSequenceCodes } from "../jetstream-writer.ts";
 import { bucketNames, ensureBucket } from "../key-value-bucket.ts";
 
-const bucket = "TAPEDECK_ERASURES";
-const { stream, subject } = bucketNames(bucket);
-const openSubject = (session: string) => subject(`open.${session}`);
-const doneSubject = (session: string) => subject(`done.${session}`);
+export const erasuresBucket = "TAPEDECK_ERASURES";
+const { stream, subject } = bucketNames(erasuresBucket);
+/** The subject of an erasure that is under way, or has ended. `key`: a session, or a developer's. */
+export const subjectIn = (state: "open" | "done", key: string) => subject(`${state}.${key}`);
+const openSubject = (session: string) => subjectIn("open", session);
+const doneSubject = (session: string) => subjectIn("done", session);
 
 /** The subjects under which erasures begin, advance and end. */
 export const openErasures = openSubject("*");
 
 /** How long a repeated request learns that the session was erased. */
-const doneTtl = `${90 * 24}h`;
+export const doneTtl = `${90 * 24}h`;
 /** How long the end of an erasure is listed in the bucket. */
 const endTtl = "60s";
 
@@ -71,10 +79,24 @@ export class ErasureStore {
   }
 
   /** Those under way. Rejects as `of`. */
-  async open(): Promise<readonly Erasure[]> {
+  open(): Promise<readonly Erasure[]> {
+    return this.#all(openErasures);
+  }
+
+  /** Those that have ended in the last 90 days. Rejects as `of`. */
+  done(): Promise<readonly Erasure[]> {
+    return this.#all(doneSubject("*"));
+  }
+
+  /** A repeated request no longer learns that the session was erased. */
+  async forget(session: string): Promise<void> {
+    await this.#js().publish(doneSubject(session), "", { headers: withEnd() });
+  }
+
+  async #all(subjects: string): Promise<readonly Erasure[]> {
     const found: Erasure[] = [];
     for (let seq = 1; ; ) {
-      const message = await this.#get({ seq, next_by_subj: openErasures });
+      const message = await this.#get({ seq, next_by_subj: subjects });
       if (message === undefined) return found;
       seq = message.seq + 1;
       const erasure = erasureIn(message.data);
@@ -84,7 +106,7 @@ export class ErasureStore {
 
   /** Starts an erasure and returns it, or the one that another caller has just started. Rejects as `of`. */
   async begin(erasure: Erasure): Promise<Erasure> {
-    await ensureBucket(await this.#jsm(), bucket, { allow_msg_ttl: true });
+    await ensureBucket(await this.#jsm(), erasuresBucket, { allow_msg_ttl: true });
     for (;;) {
       const { erasure: other, revision } = await this.#last(openSubject(erasure.session));
       if (other !== undefined) return other;
@@ -109,9 +131,7 @@ export class ErasureStore {
     await this.#js().publish(doneSubject(session), JSON.stringify({ ...erasure, state: "done" }), {
       headers: withTtl(doneTtl),
     });
-    const end = withTtl(endTtl);
-    end.set("KV-Operation", "DEL");
-    await this.#js().publish(openSubject(session), "", { headers: end });
+    await this.#js().publish(openSubject(session), "", { headers: withEnd() });
   }
 
   async #last(key: string): Promise<StoredErasure> {
@@ -119,14 +139,8 @@ export class ErasureStore {
     return { erasure: message && erasureIn(message.data), revision: message?.seq ?? 0 };
   }
 
-  async #get(query: { readonly last_by_subj: string } | { readonly seq: number; readonly next_by_subj: string }) {
-    try {
-      return (await (await this.#jsm()).streams.getMessage(stream, query)) ?? undefined;
-    } catch (cause) {
-      // Nothing was ever erased here. A user who may not read the bucket belongs to a server without erasures.
-      if ((cause instanceof Error && cause.name === "StreamNotFoundError") || isForbidden(cause)) return undefined;
-      throw cause;
-    }
+  async #get(query: EntryQuery) {
+    return await messageOf(await this.#jsm(), query);
   }
 
   #js() {
@@ -139,7 +153,27 @@ export class ErasureStore {
   }
 }
 
-function withTtl(ttl: string) {
+type EntryQuery = { readonly last_by_subj: string } | { readonly seq: number; readonly next_by_subj: string };
+
+/** A message of the bucket; undefined: there is none. Rejects when NATS can't be asked. */
+export async function messageOf(jsm: JetStreamManager, query: EntryQuery): Promise<StoredMsg | undefined> {
+  try {
+    return (await jsm.streams.getMessage(stream, query)) ?? undefined;
+  } catch (cause) {
+    // Nothing was ever erased here. A user who may not read the bucket belongs to a server without erasures.
+    if ((cause instanceof Error && cause.name === "StreamNotFoundError") || isForbidden(cause)) return undefined;
+    throw cause;
+  }
+}
+
+/** The headers of an entry's end. */
+export function withEnd() {
+  const end = withTtl(endTtl);
+  end.set("KV-Operation", "DEL");
+  return end;
+}
+
+export function withTtl(ttl: string) {
   const all = headers();
   all.set("Nats-TTL", ttl);
   return all;

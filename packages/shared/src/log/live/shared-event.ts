@@ -2,6 +2,7 @@ import { sessionOf } from "../batch.ts";
 import type { HeldEvent, RecordedEvent } from "../log.ts";
 import type { Offset } from "../offset.ts";
 import type { Delivered } from "../reading/consumer.ts";
+import { sourceOfSubject } from "../subjects.ts";
 
 /** An event that all followers share. Decoded only when a subscriber gets it: most processes follow next to nothing. */
 export class SharedEvent implements HeldEvent {
@@ -35,11 +36,15 @@ export class SharedEvent implements HeldEvent {
   }
 
   /**
-   * The session was erased after this event. It is not decoded for this: decoding all that is in
+   * A session, or a source by its full name, was erased after this event. It is not decoded for this: decoding all that is in
    * memory would hold the event loop, and the memory for as long as they stay there.
    */
-  forget(session: string): void {
-    if (this.#event?.bytes !== undefined && sessionOf(this.#event.bytes) === session) this.#erase();
+  forget(erased: string): void {
+    if (this.#event?.bytes === undefined) return;
+    const isErased = erased.includes("/")
+      ? sourceOfSubject(this.#message.subject) === erased
+      : sessionOf(this.#event.bytes) === erased;
+    if (isErased) this.#erase();
   }
 
   #erase(): void {

@@ -14,7 +14,7 @@ import { backoff, delay } from "../../sync/delay.ts";
 import { startTimer, stopTimer, type Timer } from "../../sync/timers.ts";
 import { infoOfLeader } from "../cluster/leader-info.ts";
 import { epochOf } from "../epoch.ts";
-import { LogReplacedError } from "../log.ts";
+import { LogReplacedError, type RecordedEvent } from "../log.ts";
 import { endOf, type Offset, type Sequence } from "../offset.ts";
 import {
   addConsumer,
@@ -206,9 +206,10 @@ class LogTail implements Tail {
     for (const event of events) {
       const entry = new SharedEvent(message, event);
       const erasure = mayErase(entry) ? entry.decode()?.event : undefined;
-      if (erasure?.kind === "session.erased") {
-        forget(entries, erasure.session);
-        this.#deps.forget?.(erasure.session, entry.offset);
+      const erased = erasure && erasedBy(erasure);
+      if (erased !== undefined) {
+        forget(entries, erased);
+        this.#deps.forget?.(erased, entry.offset);
       }
       this.watches.offer(entry.tokens, entries.push(entry, bytes));
     }
@@ -218,7 +219,14 @@ class LogTail implements Tail {
 
 /** Decides by the subject, which ends with the channel and the noun of the kind. */
 function mayErase({ tokens }: SharedEvent): boolean {
-  return tokens.at(-1) === "session" && tokens.at(-2) === ownChannel;
+  const noun = tokens.at(-1);
+  return (noun === "session" || noun === "source") && tokens.at(-2) === ownChannel;
+}
+
+/** The session, or the full name of the source, that an event declares erased. */
+function erasedBy({ kind, session, source }: RecordedEvent["event"]): string | undefined {
+  if (kind === "session.erased") return session;
+  return kind === "source.erased" ? source : undefined;
 }
 
 /** Erased events must not be served from memory. */

@@ -18,6 +18,7 @@ function endless() {
       throw new Error("not asked for");
     },
     auditStore: () => Promise.reject(new Error("not asked for")),
+    tokens: () => Promise.reject(new Error("not asked for")),
     audit: () => {},
   };
   return { begun, api: maintainApi(deps) };

@@ -5,6 +5,7 @@ import type { NatsConnection } from "nats";
 import type { CallContext, Caller } from "../../call-context.ts";
 import type { RebuildProgress } from "../../maintain-client.ts";
 import { beginErasure, type EraseProgress, type ErasureDeps } from "./erasing.ts";
+import { beginDeveloperErasure, type DeveloperErasureDeps, type EraseDeveloperProgress } from "./erasing-developer.ts";
 import { assertEverywhere } from "./everywhere.ts";
 import { pieces } from "./pieces.ts";
 import { inPlace, Tasks } from "./tasks.ts";
@@ -18,6 +19,11 @@ export type MaintainApi = {
    */
   erase(session: string, context: CallContext): Promise<AsyncIterable<EraseProgress>>;
   /**
+   * Begins to remove everything of a developer of the caller's workspace, and yields how far that is until it is over. It goes
+   * on when the caller leaves; the same call again finds it under way or done.
+   */
+  eraseDeveloper(developer: string, context: CallContext): Promise<AsyncIterable<EraseDeveloperProgress>>;
+  /**
    * Rebuilds the tables of all workspaces; yields the progress. `fresh`: does not continue an earlier rebuild, which may
    * have what was removed from the log since.
    */
@@ -30,24 +36,31 @@ export type BackupPart =
   | { readonly type: "piece"; readonly bytes: Uint8Array }
   | { readonly type: "end"; readonly snapshot: Snapshot; readonly tokens: TokenBackup };
 
-export type MaintainDeps = ErasureDeps & {
-  /** The connection to NATS. @throws TapedeckError not_ready */
-  readonly nats: () => { readonly connection: NatsConnection };
-  readonly audit: (what: "tables rebuilt" | "log backed up", by: Caller, about: AuditEntry["about"]) => void;
-};
+export type MaintainDeps = ErasureDeps &
+  DeveloperErasureDeps & {
+    /** The connection to NATS. @throws TapedeckError not_ready */
+    readonly nats: () => { readonly connection: NatsConnection };
+    readonly audit: (what: "tables rebuilt" | "log backed up", by: Caller, about: AuditEntry["about"]) => void;
+  };
 
-export function maintainApi({ query, services, nats, auditStore, audit }: MaintainDeps): MaintainApi {
+export function maintainApi({ query, services, nats, auditStore, tokens, audit }: MaintainDeps): MaintainApi {
   const tasks = new Tasks();
+  /** In one of the places of erasures. */
+  const erasing = async <T>(begin: () => Promise<AsyncIterable<T>>, signal: AbortSignal) => {
+    const leave = tasks.place("erase", signal);
+    try {
+      return inPlace(await begin(), leave);
+    } catch (error) {
+      leave();
+      throw error;
+    }
+  };
   return {
-    async erase(session, context) {
-      const leave = tasks.place("erase", context.signal);
-      try {
-        return inPlace(await beginErasure({ query, services, auditStore }, session, context), leave);
-      } catch (error) {
-        leave();
-        throw error;
-      }
-    },
+    erase: (session, context) =>
+      erasing(() => beginErasure({ query, services, auditStore }, session, context), context.signal),
+
+    eraseDeveloper: (developer, context) =>
+      erasing(() => beginDeveloperErasure({ services, tokens }, developer, context), context.signal),
 
     async rebuild(context, { fresh } = { fresh: false }) {
       assertEverywhere(context);

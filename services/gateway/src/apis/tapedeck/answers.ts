@@ -146,6 +146,23 @@ export const answers = {
           "Absent where the audit log can't be read.",
       ),
   }),
+  ErasingDeveloper: progressLine({
+    developer: event.shape.source.describe("The developer."),
+    state: z.enum(["removing", "done"]),
+    sessions: count("Sessions of the developer."),
+    erased: count("Sessions that are erased."),
+    waitsFor: text("What keeps the erasure from its end, such as a recording that goes on; empty: nothing does."),
+    exports: z
+      .array(auditEntry.pick({ time: true, who: true, kind: true }))
+      .optional()
+      .describe(
+        "When it is `done`: who has exported one of the sessions before, 100 at most. Their files are not erased.",
+      ),
+    tokens: z
+      .array(token.pick({ id: true, name: true }))
+      .optional()
+      .describe("When it is `done`: tokens that still record under this name. Revoke them."),
+  }),
   Rebuilding: progressLine({
     messages: count("Messages of the log when the rebuild began. A message holds one event or several."),
     done: count("Messages that are in the new tables."),

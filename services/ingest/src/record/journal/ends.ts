@@ -242,8 +242,9 @@ class Ends implements LogEnds {
     for (const source of removed) {
       this.#known.delete(source);
       this.#unwritten.delete(source);
-      // Nothing that can be read is no end.
-      await jetstream(this.#nc, { timeout: 2_000 }).publish(endSubject(source), "");
+      // Nothing that can be read is no end. Without it the stream would keep the name.
+      const { seq } = await jetstream(this.#nc, { timeout: 2_000 }).publish(endSubject(source), "");
+      await this.#jsm.streams.deleteMessage(endsStream, seq, true);
     }
   }
 

@@ -1,8 +1,10 @@
 import { MoveStep } from "@tapedeck/proto/tapedeck/v1/maintain";
 import { ownChannel } from "@tapedeck/shared/events/kinds";
+import { DeveloperErasureStore, developerKey } from "@tapedeck/shared/log/erasures/developer-erasures";
 import { type Erasure, ErasureStore } from "@tapedeck/shared/log/erasures/erasure-store";
 import { logStart, sequenceOf } from "@tapedeck/shared/log/offset";
 import { channelFilter } from "@tapedeck/shared/log/subjects";
+import { reportTablesEnd } from "@tapedeck/shared/log/tables-end";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
 import { testWriter } from "@tapedeck/shared/testing/log-messages";
 import { until } from "@tapedeck/shared/testing/until";
@@ -15,7 +17,9 @@ import { moveCall } from "../moves/move-call.ts";
 import type { MoveMark, MoveMarks } from "../moves/move-marks.ts";
 import { removeWorkspace } from "../moves/remove.ts";
 import { notReady } from "../push-errors.ts";
+import { sourcesOfDeveloper } from "./developer-sources.ts";
 import { eraseCall } from "./erase-call.ts";
+import { beginDeveloperErasure } from "./erase-developer.ts";
 import { EraseJobs, type EraseJobsOptions } from "./erase-jobs.ts";
 import { beginErasure, erasuresMarked, followErasure } from "./erasures.ts";
 
@@ -65,6 +69,7 @@ function start(more: Partial<Pick<EraseJobsOptions, "store" | "recordFact">> = {
     ingest: "test",
     recordFact: (source, id, fact) => appendFact({ log: store.log, source, session: id, fact, signal }),
     audit: async (action, erasure) => void audited.push(`${action} ${erasure.session}`),
+    auditDeveloper: async (action) => void audited.push(action),
     logger: log.logger,
     signal: stopping.signal,
     ...more,
@@ -174,6 +179,39 @@ it("an erasure that is broken off while its session is read writes no mark of a 
     `session.erasure-begun ${session}`,
     `session.erased ${session}`,
   ]);
+});
+
+it("the erasure of a developer that is broken off is continued, and leaves nothing of any source", async () => {
+  const [one, two] = [sourceIn("acme"), sourceIn("acme").replace("shop", "web") as SourceName];
+  await record(one, session);
+  await record(two, other);
+  const developer = { workspace: "acme", developer: "alice" };
+  const request = { ...developer, tokens: [], who: "ops", kind: "local", by: undefined } as const;
+  await beginDeveloperErasure(request, { ...store, signal });
+  const reading = Promise.withResolvers<void>();
+  const first = start({
+    store: pausing(two, async (stopped) => {
+      reading.resolve();
+      await until(() => stopped.aborted, { message: "the jobs to be stopped" });
+    }),
+  });
+  await reading.promise;
+  await first.stop();
+  const developers = new DeveloperErasureStore(store.nats);
+  const key = developerKey(developer);
+  expect(await developers.of(key)).toMatchObject({ state: "removing", developer: "alice" });
+  const second = start();
+  const waits = async () => (await developers.of(key))?.waitsFor?.startsWith("query");
+  await until(waits, { message: "the job to wait for the tables" });
+  expect((await sourcesOfDeveloper(developer, { ...store, signal })).sources.size).toBe(2);
+  using _tables = reportTablesEnd(store.nats, () => ({ epoch: store.log.epoch, seq: Number.MAX_SAFE_INTEGER }));
+  await until(async () => (await developers.of(key))?.state === "done", { message: "the erasure to end" });
+  expect((await sourcesOfDeveloper(developer, { ...store, signal })).sources.size).toBe(0);
+  expect((await store.log.reader.bounds()).messages).toBe(0);
+  expect(await store.log.ends.all()).toEqual(new Map());
+  expect(await developers.of(key)).not.toHaveProperty("developer");
+  const ofDeveloper = [...first.audited, ...second.audited].filter((entry) => entry.startsWith("developer."));
+  expect(ofDeveloper).toEqual(["developer.erasure-begun", "developer.erased"]);
 });
 
 it("no erasure begins in a workspace that is being moved, or is in another shard", async () => {

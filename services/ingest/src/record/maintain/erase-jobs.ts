@@ -1,26 +1,29 @@
 import { ownChannel } from "@tapedeck/shared/events/kinds";
+import { DeveloperErasureStore, developerKey } from "@tapedeck/shared/log/erasures/developer-erasures";
 import { type Erasure, ErasureStore, openErasures } from "@tapedeck/shared/log/erasures/erasure-store";
 import { endOf, type Sequence, sequenceOf } from "@tapedeck/shared/log/offset";
-import type { Logger } from "@tapedeck/shared/service/logger";
 import { type SourceName, sourceParts } from "@tapedeck/shared/source";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import { Notifier } from "@tapedeck/shared/sync/notifier";
 import { rangesOf } from "../journal/ranges.ts";
 import { sessionErased } from "../own-facts/session-facts.ts";
-import type { Recorder } from "../recorder.ts";
-import type { Store } from "../recorder-options.ts";
+import { DeveloperJob, type DeveloperJobOptions } from "./developer-job.ts";
 import { findIn, type HeldMessage, messagesOf, removeMessage } from "./erase-session.ts";
 import { removalPace } from "./removal-pace.ts";
 
-export type EraseJobsOptions = {
-  readonly store: Store;
+export type EraseJobsOptions = DeveloperJobOptions & {
   /** ULID of this process: of several only one erases. */
   readonly ingest: string;
-  readonly recordFact: Recorder["recordFact"];
   /** For the audit log: once or, after a crash, twice, however often an erasure is tried. Never rejects. */
   readonly audit: (action: "session.erasure-begun" | "session.erased", erasure: Erasure) => Promise<void>;
-  readonly logger: Logger;
   readonly signal: AbortSignal;
+};
+
+/** An erasure that is under way, of a session or of a developer. */
+type Job = {
+  readonly key: string;
+  readonly about: Readonly<Record<string, string>>;
+  readonly work: (signal: AbortSignal) => Promise<void>;
 };
 
 /** An erasure whose messages are counted, and the last one of them. */
@@ -42,14 +45,16 @@ const messagesAtOnce = 500;
 export class EraseJobs implements AsyncDisposable {
   readonly #options: EraseJobsOptions;
   readonly #erasures: ErasureStore;
+  readonly #developers: DeveloperErasureStore;
   readonly #started = new Notifier();
-  /** By session: those that this process is at, or tries again. */
+  /** By session, or a developer's key: those that this process is at, or tries again. */
   readonly #erasing = new Map<string, Promise<void>>();
   readonly #running: Promise<void>;
 
   constructor(options: EraseJobsOptions) {
     this.#options = options;
     this.#erasures = new ErasureStore(options.store.nats);
+    this.#developers = new DeveloperErasureStore(options.store.nats);
     this.#running = this.#run();
   }
 
@@ -88,7 +93,7 @@ export class EraseJobs implements AsyncDisposable {
   /** False: there are some, and another ingest has the turn. */
   async #all(): Promise<boolean> {
     const { store, ingest } = this.#options;
-    if ((await this.#erasures.open()).length === 0) return true;
+    if ((await this.#open()).length === 0) return true;
     await using lease = await store.leases.take("erasures", ingest);
     if (lease === undefined) return false;
     const over = new AbortController();
@@ -97,12 +102,11 @@ export class EraseJobs implements AsyncDisposable {
       while (!signal.aborted) {
         const started = this.#started.next();
         // Side by side, so that none stays in the tables until another one is gone. Their pace is one.
-        for (const erasure of await this.#erasures.open()) {
-          const { session } = erasure;
-          if (this.#erasing.has(session)) continue;
+        for (const { key, about, work } of await this.#open()) {
+          if (this.#erasing.has(key)) continue;
           this.#erasing.set(
-            session,
-            this.#retried(erasure, signal).finally(() => this.#erasing.delete(session)),
+            key,
+            this.#retried(() => work(signal), about, signal).finally(() => this.#erasing.delete(key)),
           );
         }
         if (this.#erasing.size === 0) return true;
@@ -115,18 +119,39 @@ export class EraseJobs implements AsyncDisposable {
     }
   }
 
+  async #open(): Promise<readonly Job[]> {
+    const sessions = (await this.#erasures.open()).map(({ source, session }): Job => {
+      const work = (signal: AbortSignal) => this.#eraseSession(session, signal);
+      return { key: session, about: { source, session }, work };
+    });
+    const developers = (await this.#developers.open()).map(({ workspace, developer = "" }): Job => {
+      const key = developerKey({ workspace, developer });
+      return { key, about: { workspace, developer }, work: (signal) => this.#eraseDeveloper(key, signal) };
+    });
+    return [...sessions, ...developers];
+  }
+
+  /** The entry is read anew: an attempt before this one may have come far. */
+  async #eraseSession(session: string, signal: AbortSignal): Promise<void> {
+    const erasure = await this.#erasures.of(session);
+    if (erasure?.state === "removing") await this.#erase(this.#ofThisLog(erasure), signal);
+  }
+
+  async #eraseDeveloper(key: string, signal: AbortSignal): Promise<void> {
+    const erasure = await this.#developers.of(key);
+    if (erasure?.state !== "removing" || erasure.developer === undefined) return;
+    await new DeveloperJob(this.#options, { ...erasure, developer: erasure.developer }, signal).run();
+  }
+
   /** One that fails, because its source is being imported or its workspace moves, holds up no other. Never rejects. */
-  async #retried({ source, session }: Erasure, signal: AbortSignal): Promise<void> {
+  async #retried(work: () => Promise<void>, about: Job["about"], signal: AbortSignal): Promise<void> {
     const retry = backoff(turnMs, 30_000);
     while (!signal.aborted) {
       try {
-        // The entry is read anew: an attempt before this one may have come far.
-        const erasure = await this.#erasures.of(session);
-        if (erasure?.state === "removing") await this.#erase(this.#ofThisLog(erasure), signal);
-        return;
+        return await work();
       } catch (err) {
         if (signal.aborted) return;
-        this.#options.logger.warn({ err, source, session }, "a session could not be erased; trying again");
+        this.#options.logger.warn({ err, ...about }, "an erasure failed; trying again");
         await delay(retry.next(), signal);
       }
     }

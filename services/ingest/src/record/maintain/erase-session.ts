@@ -82,7 +82,7 @@ export async function findIn(
 }
 
 /** Undefined for an event that does not concern it. */
-function goesOnAfter({ kind, detail }: Event): boolean | undefined {
+export function goesOnAfter({ kind, detail }: Event): boolean | undefined {
   if (kind === "session.started" || kind === "upstream.restored") return true;
   if (kind === "session.ended" || kind === "session.lost") return false;
   if (kind !== "upstream.lost" || detail?.$case !== "upstream" || detail.value.channel !== "") return undefined;

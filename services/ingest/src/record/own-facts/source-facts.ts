@@ -8,6 +8,11 @@ export function sourceAdded(developer: string, project: string): Fact {
   };
 }
 
+/** The tables forget the source at it. */
+export function sourceErased(): Fact {
+  return { kind: "source.erased", summary: "the source was erased" };
+}
+
 /** Keeps the source's cursor in the log when the message before it may expire. */
 export function sourceCheckpoint(): Fact {
   return { kind: "source.checkpoint", summary: "how far the source is recorded" };

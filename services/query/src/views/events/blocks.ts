@@ -23,6 +23,7 @@ export const eventBlocks: View = {
   name: "event_blocks",
   version: 1,
   sessionTables: [],
+  countsErased: true,
   async apply(tx, batch) {
     const blocks: Block[] = await lastBlock(tx);
     for (const { offset } of batch) {

@@ -21,7 +21,7 @@ export type MaintainRoutes = {
 const backupType = "application/vnd.tapedeck.backup";
 
 /**
- * For admins: DELETE /api/v1/sessions/<id> erases a session and POST /api/v1/rebuild rebuilds the tables, both with their
+ * For admins: DELETE /api/v1/sessions/<id> erases a session, DELETE /api/v1/developers/<name> a developer, and POST /api/v1/rebuild rebuilds the tables, all with their
  * progress as NDJSON (`progress`, then `complete` or `error`); GET /api/v1/backup answers with a backup. GET /api/v1/shards
  * lists the shards, and POST /api/v1/shards/move moves a workspace, with its progress.
  */
@@ -65,6 +65,14 @@ export function maintainRoutes(
 
   app.delete<{ Params: { session: string } }>("/api/v1/sessions/:session", forAdmins, (request, reply) =>
     streaming(ndjson, (_, context) => api.erase(request.params.session, context), lines, errorLine)(request, reply),
+  );
+  app.delete<{ Params: { developer: string } }>("/api/v1/developers/:developer", forAdmins, (request, reply) =>
+    streaming(
+      ndjson,
+      (_, context) => api.eraseDeveloper(request.params.developer, context),
+      lines,
+      errorLine,
+    )(request, reply),
   );
   app.post(
     "/api/v1/rebuild",

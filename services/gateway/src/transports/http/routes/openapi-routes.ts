@@ -274,6 +274,23 @@ export const routes = {
     },
     errors: [...always, "unknown_session"],
   },
+  eraseDeveloper: {
+    method: "delete",
+    path: "/api/v1/developers/{developer}",
+    inPath: { developer: "The developer, as in the names of sources." },
+    summary: "Erase a developer permanently",
+    description:
+      "Erases all sessions and sources of a developer of the caller's workspace from log and tables, the oldest first, and then the name in the audit log. Refused while one of the sessions goes on. The server continues if the caller disconnects: repeat the request to see the progress. For admins.",
+    answers: {
+      200: {
+        description: "The progress, until everything is erased.",
+        content: {
+          [ndjson]: { lines: "ErasingDeveloper", description: "One line each, the last one `complete` or `error`." },
+        },
+      },
+    },
+    errors: [...always, "not_found"],
+  },
   rebuild: {
     method: "post",
     path: "/api/v1/rebuild",
