@@ -32,7 +32,7 @@ const cleanup = new AsyncDisposableStack();
 const fakes = new Map<Developer, FakeSkaffold>();
 let folder: string;
 let stack: Stack;
-/** Of a web server that has the examples, the package and preact. */
+/** The address of a web server that has the examples, the package and preact. */
 let origin: string;
 const posted: { readonly path: string | undefined; readonly body: unknown }[] = [];
 

@@ -184,7 +184,7 @@ async function isRareSubject(tx: Tx, request: ListRequest): Promise<boolean> {
   return (rows[0]?.count ?? 0) < rare;
 }
 
-/** As the statistics have them: those of the loop when it began, else of the session. */
+/** Compares the labels of the loop when it began, else those of its session, as the statistics do. */
 function labelled({ labels }: ListRequest): readonly (SqlCondition | undefined)[] {
   if (Object.keys(labels).length === 0) return [];
   return [
