@@ -117,6 +117,7 @@ function start(program: string, args: readonly string[], env: Readonly<Record<st
       cwd: folder,
       env: { ...process.env, TAPEDECK_URL: `http://${stack.http}`, ...env },
       stdio: ["ignore", "pipe", "pipe"],
+      detached: true,
     }),
   );
 }
@@ -241,14 +242,16 @@ it("wait-for-loop.ts builds, and ends as the loop does", async () => {
 });
 
 it("curl.sh prints failures and builds, and then what fails", async () => {
-  await play("curl", "good");
-  await ended("curl", 1);
-  await using curl = await startFollowing(() => start("sh", ["curl.sh"]));
   await play("curl", "failed");
-  await saw(curl, /^deploy failed/);
+  await ended("curl", 2);
+  await using curl = await startFollowing(() => start("sh", ["curl.sh"]));
+  await play("curl", "broken");
+  await saw(curl, /^loop 4 failed/);
+  // With what it has started.
+  if (curl.child.pid !== undefined) process.kill(-curl.child.pid, "SIGKILL");
   const lines = linesOf(curl);
   expect([lines.filter((line) => line.startsWith("== ")).length, curl.stderr()]).toEqual([4, ""]);
-  expect(lines).toContainEqual(expect.stringMatching(/ \S+\/crash\/shop\/skaffold deploy failed/));
+  expect(lines).toContainEqual(expect.stringMatching(/Z default\/curl\/shop\/skaffold deploy failed/));
 });
 
 describe.skipIf(browserProgram === undefined)("in a browser, from another origin", () => {
