@@ -55,7 +55,7 @@ export function StateChanges({ source, loop }: Props) {
     },
     setError,
   );
-  const changes = useMemo(() => read && changesOf(read), [read]);
+  const changes = useMemo(() => read && changesOf(read, loop), [read]);
   const isKnown = read !== undefined && isOf(read.before, loop.position) && isOf(read.after, loop.endPosition);
   return (
     <section class="state-changes" aria-label="What changed in state">
@@ -103,8 +103,9 @@ async function readTags(after: State | undefined, loops: readonly Loop[], signal
   return tags;
 }
 
-function changesOf({ before, after }: Pick<BeforeAndAfter, "before" | "after">): readonly ChangedState[] {
-  return stateChanges(sectionsOf(before), sectionsOf(after));
+function changesOf({ before, after, loops }: BeforeAndAfter, { position }: Loop): readonly ChangedState[] {
+  const earlier = loops.filter((one) => one.position < position);
+  return stateChanges(withUnchanged(sectionsOf(before), earlier), sectionsOf(after));
 }
 
 function sectionsOf(state: State | undefined) {
@@ -157,11 +158,11 @@ function isOf(state: State | undefined, position: string | undefined): boolean {
 type ChangesProps = { readonly changes: readonly ChangedState[]; readonly loop: Loop };
 
 function Changes({ changes, loop }: ChangesProps) {
-  if (changes.length === 0) return <p class="quiet-text">Nothing: it left everything as it was.</p>;
   const isRunning = loop.endedAt === undefined;
   const changed = changes.filter((one) => !isReset(one, isRunning));
   // Artifacts that were not built again are listed below, with since when.
   const reset = changes.filter((one) => isReset(one, isRunning) && one.section !== "Artifacts");
+  if (changed.length + reset.length === 0) return <p class="quiet-text">Nothing: it left everything as it was.</p>;
   return (
     <>
       {changed.length > 0 && <ChangeTable changes={changed} loop={loop} />}
