@@ -59,6 +59,6 @@ it("records the hosts that --rkt and tapedeck.yaml name, and shows what happens 
     until(async () => expected.test(await ask(...command)), { message: `${expected} of ${command.join(" ")}` });
   await shows(/^4f27\w+ +aborted prepare +-/m, "state", "-s", "rack-4/host");
   await shows(new RegExp(`^rack-4/host/rkt +recording +${still.address} `, "m"), "status");
-  await shows(/rack-4\/host\/rkt .* running {2}row=b$/m, "sessions", "-s", "rack-4/host");
+  await shows(/rack-4\/host .* running {2}row=b$/m, "sessions", "-s", "rack-4/host");
   expect(await up.stop()).toBe(0);
 });
