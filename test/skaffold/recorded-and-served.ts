@@ -26,6 +26,7 @@ const otherStates: Readonly<Record<string, string>> = {
 
 /** Recorded calls that are answered differently, by label, with the reason. */
 const otherAnswers: Readonly<Record<string, { readonly status: number; readonly why: string }>> = {
+  "GET /": { status: 200, why: "the page is there, whatever is accepted" },
   "Origin header (CORS?)": { status: 403, why: "pages from elsewhere are refused" },
   "Host header of another name": { status: 403, why: "foreign Host names are refused" },
   "v1-termination": { status: 409, why: "would crash Skaffold" },
