@@ -247,7 +247,7 @@ it("curl.sh prints failures and builds, and then what fails", async () => {
   await using curl = await startFollowing(() => start("sh", ["curl.sh"]));
   await play("curl", "broken");
   await saw(curl, /^loop 4 failed/);
-  // With what it has started.
+  // The group holds what the script has started, too.
   if (curl.child.pid !== undefined) process.kill(-curl.child.pid, "SIGKILL");
   const lines = linesOf(curl);
   expect([lines.filter((line) => line.startsWith("== ")).length, curl.stderr()]).toEqual([4, ""]);

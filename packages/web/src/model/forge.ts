@@ -15,13 +15,14 @@ const forges: readonly {
 
 /** Where a label's value is shown at the forge that the label "remote" names. Undefined: nowhere that is known. */
 export function forgePath(labels: Labels, name: string): string | undefined {
-  const repository = repositoryOf(labels.remote);
-  const value = labels[name];
-  if (repository === undefined || value === undefined) return undefined;
+  const { remote, branch, commit } = labels;
+  const repository = repositoryOf(remote);
+  if (repository === undefined) return undefined;
   const { url, forge } = repository;
   if (name === "remote") return url;
-  if (name === "branch") return `${url}${forge.branch}${value.split("/").map(encodeURIComponent).join("/")}`;
-  return name === "commit" && isCommit(value) ? `${url}${forge.commit}${value}` : undefined;
+  if (name === "branch" && branch !== undefined)
+    return `${url}${forge.branch}${branch.split("/").map(encodeURIComponent).join("/")}`;
+  return name === "commit" && commit !== undefined && isCommit(commit) ? `${url}${forge.commit}${commit}` : undefined;
 }
 
 /** The commits from one to another at the forge. */

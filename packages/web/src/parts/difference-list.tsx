@@ -44,19 +44,19 @@ export function DifferenceList(props: Props) {
       )}
       {oneSided.map(({ side, kind, names: settings }) => (
         <p key={`${side} ${kind}`} class="one-sided quiet-text">
-          {settings.length} {oneSidedWords[kind] ?? kind} recorded for {side === "left" ? names[0] : names[1]} alone:{" "}
-          {settings.join(", ")}
+          {settings.length} {oneSidedWords.get(kind) ?? kind} recorded for {side === "left" ? names[0] : names[1]}{" "}
+          alone: {settings.join(", ")}
         </p>
       ))}
     </>
   );
 }
 
-const oneSidedWords: Readonly<Record<string, string>> = {
-  configuration: "settings",
-  label: "labels",
-  version: "versions",
-};
+const oneSidedWords: ReadonlyMap<string, string> = new Map([
+  ["configuration", "settings"],
+  ["label", "labels"],
+  ["version", "versions"],
+]);
 
 function titleOf({ kind, subject, text, left, right }: Difference): string {
   // The sentence has the texts of the failures, which stand below as values.
