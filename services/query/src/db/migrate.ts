@@ -52,14 +52,19 @@ export async function migrate(database: Database, known = migrations): Promise<v
     provider: { getMigrations: async () => ({ ...known }) },
     migrationTableSchema: internalSchema(schema),
   });
-  await makeLocks(database);
-  await makeOnce(db, makeTrigrams);
+  await makePrerequisites(database);
   await whileMigrating(database, async () => {
     await createSchemas(database);
     const { error } = await migrator.migrateToLatest();
     if (error !== undefined) throw error;
     await applyComments(database);
   });
+}
+
+/** What migrations need of the database itself. */
+export async function makePrerequisites(database: Database): Promise<void> {
+  await makeLocks(database);
+  await makeOnce(database.db, makeTrigrams);
 }
 
 /** This Postgres lacks a module that is part of its distribution. */

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { sql } from "kysely";
 import { Migrator } from "kysely/migration";
 import { type Database, internalSchema, openDatabase } from "../db/database.ts";
-import { createSchemas } from "../db/migrate.ts";
+import { createSchemas, makePrerequisites } from "../db/migrate.ts";
 import { migrations } from "../db/migrations/index.ts";
 
 /** The tables of a release: how they were made, and what was in them. */
@@ -41,6 +41,7 @@ export async function dumpTables(url: string): Promise<ReleaseTables> {
 export async function migrateTo(url: string, last: string): Promise<ReleaseTables["schema"]> {
   await using database = openDatabase({ url, connections: 1 });
   const upTo = Object.fromEntries(Object.entries(migrations).filter(([name]) => name <= last));
+  await makePrerequisites(database);
   await createSchemas(database);
   const migrator = new Migrator({
     db: database.db,

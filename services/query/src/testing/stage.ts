@@ -63,7 +63,8 @@ export async function stage() {
 export type Stage = Awaited<ReturnType<typeof stage>>;
 
 export async function reaches(query: Query, seq: Sequence): Promise<void> {
-  await until(() => query.position >= endOf(seq), { message: `query to be at message ${seq}` });
+  // A long log takes minutes on a machine that is busy.
+  await until(() => query.position >= endOf(seq), { message: `query to be at message ${seq}`, deadlineMs: 400_000 });
 }
 
 /** Writes events, some in each message; resolves with the sequence of the last one. */
