@@ -6,10 +6,13 @@ import { vagrantProject } from "../recording/vagrant-project.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-/** The sources, of those that are recorded, under whose names `tapedeck run` records in this folder. */
+/**
+ * The recorded sources under whose names `tapedeck run` records in this folder. `listed`: those of these projects, because a
+ * server may have thousands of others.
+ */
 export async function sourcesOfFolder(
   api: ApiClient,
-  sources: readonly string[],
+  listed: (projects: readonly string[]) => Promise<readonly string[]>,
   { folder = process.cwd(), env = process.env }: { readonly folder?: string; readonly env?: Env } = {},
 ): Promise<readonly string[]> {
   const project = env.TAPEDECK_PROJECT;
@@ -17,6 +20,7 @@ export async function sourcesOfFolder(
     skaffold: namePart(project || projectName(folder, undefined)),
     vagrant: namePart(project || vagrantProject(folder, env)),
   };
+  const sources = await listed([...new Set(Object.values(projects))]);
   const possible = sources.filter((source) => {
     const [, , ofProject, upstream = ""] = source.split("/");
     return Object.entries(projects).some(([name, own]) => name === upstream && own === ofProject);

@@ -16,7 +16,7 @@ import { type Matching, matchingSources } from "./matching.ts";
  */
 export async function oneSource(api: ApiClient, named: string | undefined): Promise<string | undefined> {
   if (named === undefined) {
-    const [first, ...others] = await sourcesOfFolder(api, await allSources(api));
+    const [first, ...others] = await sourcesOfFolder(api, (project) => listed(api, { project }));
     if (others.length > 0 && first !== undefined) throw severalSources([first, ...others], lineNaming(first));
     return first;
   }
@@ -73,7 +73,10 @@ async function matching(api: ApiClient, text: string): Promise<Matching> {
 
 const allSources = (api: ApiClient) => listed(api, {});
 
-async function listed(api: ApiClient, filter: { readonly source?: string }): Promise<readonly string[]> {
+async function listed(
+  api: ApiClient,
+  filter: { readonly source?: string; readonly project?: readonly string[] },
+): Promise<readonly string[]> {
   const found: string[] = [];
   for (let page: string | undefined = ""; page !== undefined; ) {
     const list: Page<{ readonly source: string }> = await api.get("/api/v1/sources", {

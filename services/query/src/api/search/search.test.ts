@@ -184,6 +184,19 @@ describe("Search", () => {
     await expect(call()).rejects.toMatchObject({ code: "invalid_argument", details: { field } });
   });
 
+  it.each([
+    "2026-02-30T00:00:00.000000Z",
+    "0000-01-01T00:00:00.000000Z",
+    "2026-01-01T99:00:00.0Z",
+    ["2026-01-01T00:00:00.0Z"],
+  ])("refuses a page after %j, which Postgres would not read", async (at) => {
+    const page = Buffer.from(JSON.stringify([at, 1, ""])).toString("base64url");
+    await expect(ask.search("", { page })).rejects.toMatchObject({
+      code: "invalid_argument",
+      details: { field: "page" },
+    });
+  });
+
   it("pages in order through more matches than it counts", async () => {
     await using database = openDatabase({ url: on.databaseUrl, connections: 1 });
     await sql`

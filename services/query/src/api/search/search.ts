@@ -170,7 +170,7 @@ function textWith(like: string | undefined): SqlCondition {
 /** Those of the rows that have the text, in their order. */
 async function ofRows(tx: Tx, found: readonly FoundUnit[], like: string | undefined): Promise<readonly FoundUnit[]> {
   const keys = sql`unnest(${found.map(({ session }) => session)}::text[], ${found.map(({ unit }) => unit)}::text[])`;
-  const all = sql`select ${columns} from ${keys} as wanted (session, unit) join history t using (session, unit)`;
+  const all = sql`select ${columns} from ${keys} as requested (session, unit) join history t using (session, unit)`;
   const inEvents = sql`(
     select true from events e where e.session = t.session and ${textWith(like)} and ${unitOfText} = t.unit limit 1)`;
   const condition = like === undefined ? sql`true` : sql`(${hasText(like)} or ${inEvents})`;
@@ -231,12 +231,18 @@ function cursorOf({ at, start_position, unit }: Cursor): string {
   return Buffer.from(JSON.stringify([at, start_position, unit])).toString("base64url");
 }
 
-const timeForm = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/;
+const seconds = 19; // characters of a time, up to its second
+
+/** Whether Postgres reads the time as well: `2026-02-30` and the year 0 are none. Throws for what is no time at all. */
+function isTime(at: unknown): at is string {
+  if (typeof at !== "string" || !/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{1,6}Z$/.test(at) || at < "0001") return false;
+  return new Date(at).toISOString().slice(0, seconds) === at.slice(0, seconds);
+}
 
 function cursorIn(page: string): Cursor {
   try {
     const [at, start_position, unit] = JSON.parse(Buffer.from(page, "base64url").toString());
-    if (timeForm.test(at) && Number.isSafeInteger(start_position) && typeof unit === "string") {
+    if (isTime(at) && Number.isSafeInteger(start_position) && typeof unit === "string") {
       return { at, start_position, unit: text(unit) };
     }
   } catch {

@@ -57,6 +57,7 @@ function printerOf({ detail, channel, subject, operation }: EventJson): string {
   return JSON.stringify([channel, subject, operation?.runner, operation?.loop, task, subtask, pod, container]);
 }
 
+/** Tools quote the output of others: \"web\". */
 function spaced(text: string): string {
-  return text.replace(/\s+/g, " ").trim();
+  return text.replaceAll('\\"', '"').replace(/\s+/g, " ").trim();
 }
