@@ -18,11 +18,11 @@ export function useEvents(options: {
   const { url, kinds, last = 20 } = options;
   const [state, setState] = useState<EventsOfHook>({ events: [], error: undefined });
   // An array is another one on each render.
-  const wanted = kinds.join();
+  const kindList = kinds.join();
 
   useEffect(() => {
     const tapedeck = connect({ url });
-    const filter = { kinds: wanted.split(",") };
+    const filter = { kinds: kindList.split(",") };
     async function read(): Promise<void> {
       let events = await tapedeck.newest({ ...filter, last });
       setState({ events, error: undefined });
@@ -34,7 +34,7 @@ export function useEvents(options: {
     }
     read().catch((error) => setState(({ events }) => ({ events, error: String(error) })));
     return () => tapedeck.close();
-  }, [url, wanted, last]);
+  }, [url, kindList, last]);
 
   return state;
 }

@@ -52,8 +52,8 @@ export class DamageWatch implements AsyncDisposable {
     const { lost } = this.#state;
     const all = [...lost.values()].reduce((sum, count) => sum + count, 0);
     if (all === 0) return undefined;
-    const mostFirst = [...lost].toSorted(([, a], [, b]) => b - a);
-    const sources = shortList(mostFirst.map(([source, count]) => `${source} ${count}`));
+    const byCount = [...lost].toSorted(([, a], [, b]) => b - a);
+    const sources = shortList(byCount.map(([source, count]) => `${source} ${count}`));
     return `the log has lost ${all} recorded ${all === 1 ? "event" : "events"}, because its files were damaged (${sources}): session.gap events show where; \`tapedeck restore\` restores a backup`;
   }
 

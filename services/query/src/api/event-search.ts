@@ -71,8 +71,8 @@ export async function searchAll(tx: Tx, groups: SqlCondition, search: Search): P
     subjects.length === 0
       ? nearest(sql`not p.alias`)
       : sql`
-        select p.block, p.distances from unnest(${subjects}::text[]) as wanted (subject)
-        cross join lateral (${nearest(sql`p.subject = wanted.subject and p.subject <> ''`)}) as p`;
+        select p.block, p.distances from unnest(${subjects}::text[]) as requested (subject)
+        cross join lateral (${nearest(sql`p.subject = requested.subject and p.subject <> ''`)}) as p`;
   const { rows } = await sql<{ position: Offset }>`
     select distinct position from (${blocks}) as p ${positionsOf(search)}`.execute(tx);
   return ascending(rows, search);

@@ -101,7 +101,7 @@ export async function findPositions(
   if (subjects.length > 0) {
     if (extent.groups * subjects.length > branches) return searchAll(tx, chosen, within);
     const ofSubjects = sql`
-      select t.id, wanted.name from event_groups t cross join unnest(${subjects}::text[]) as wanted (name) where ${chosen}`;
+      select t.id, requested.name from event_groups t cross join unnest(${subjects}::text[]) as requested (name) where ${chosen}`;
     return searchBranches(tx, ofSubjects, { ...within, by: "subject" });
   }
   return ofGroups(tx, chosen, { ...extent, branches }, within);
@@ -216,10 +216,10 @@ function kindsOf(patterns: readonly string[]): SqlCondition | undefined {
 /** A session belongs to one source, so only the groups of that source can have events of it. */
 function ofSessions(sessions: readonly string[], chosen: SqlCondition): SqlCondition {
   return sql`
-    select t.id, wanted.session from unnest(${[...new Set(sessions)]}::text[]) as wanted (session)
+    select t.id, requested.session from unnest(${[...new Set(sessions)]}::text[]) as requested (session)
     cross join lateral (
       select g.source from event_positions p join event_groups g on g.id = p.event_group
-      where p.session = wanted.session limit 1) as its
+      where p.session = requested.session limit 1) as its
     join event_groups t on t.source = its.source
     where ${chosen}`;
 }

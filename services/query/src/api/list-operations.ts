@@ -176,10 +176,10 @@ async function startedIn(tx: Tx, request: ListRequest): Promise<{ readonly first
 async function isRareSubject(tx: Tx, request: ListRequest): Promise<boolean> {
   if (request.subjects.length === 0) return false;
   const named = (column: SqlCondition) => sql`
-    select from operations t where ${column} = wanted.name and ${column} <> ''
+    select from operations t where ${column} = requested.name and ${column} <> ''
     order by ${column}, t.start_position limit ${rare}`;
   const { rows } = await sql<{ count: number }>`
-    select count(*) from unnest(${request.subjects.map(key)}::text[]) as wanted (name)
+    select count(*) from unnest(${request.subjects.map(key)}::text[]) as requested (name)
     cross join lateral ((${named(sql`t.subject`)}) union all (${named(sql`t.instance`)})) as t`.execute(tx);
   return (rows[0]?.count ?? 0) < rare;
 }
@@ -241,7 +241,7 @@ async function labelsOf(tx: Tx, rows: readonly OperationRow[], at: Offset): Prom
   if (loops.length === 0) return new Map();
   const { rows: found } = await sql<LoopLabels>`
     select o.id, jsonb_strip_nulls(coalesce(s.labels, '{}') || coalesce(c.labels, '{}')) as labels, c.position
-    from unnest(${loops.map(({ id }) => id)}::text[]) as wanted (id) join operations o using (id)
+    from unnest(${loops.map(({ id }) => id)}::text[]) as requested (id) join operations o using (id)
     left join sessions s using (session)
     left join lateral (
       select l.labels, l.position from session_labels l

@@ -75,7 +75,7 @@ function statementsFor(name: string, key: readonly string[], columns: Readonly<R
   return {
     insert,
     upsert: `${insert} on conflict (${list(key)}) do update set ${changed.join(", ")}`,
-    find: `select t.* from ${parameters(key)} as wanted (${list(key)}) join "${name}" as t using (${list(key)})`,
+    find: `select t.* from ${parameters(key)} as requested (${list(key)}) join "${name}" as t using (${list(key)})`,
     remove: `delete from "${name}" where (${list(key)}) in (select * from ${parameters(key)})`,
   };
 }

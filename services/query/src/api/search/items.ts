@@ -23,7 +23,9 @@ export async function historyItems(
   if (found.length === 0) return [];
   const keys = sql`unnest(${found.map(({ session }) => session)}::text[], ${found.map(({ unit }) => unit)}::text[])`;
   const [rows, operations, sessions, outputs] = await Promise.all([
-    sql<HistoryRow>`select t.* from ${keys} as wanted (session, unit) join history t using (session, unit)`.execute(tx),
+    sql<HistoryRow>`select t.* from ${keys} as requested (session, unit) join history t using (session, unit)`.execute(
+      tx,
+    ),
     sql<OperationRow>`select * from operations where id = any(${found.map(({ id }) => id)}::text[])`.execute(tx),
     sql<SessionRow>`select * from sessions where session = any(${found.map(({ session }) => session)}::text[])`.execute(
       tx,
@@ -111,14 +113,14 @@ function outputsWith(tx: Tx, keys: SqlCondition, pattern: string, searched: stri
     select distinct on (f.session, f.unit) f.session, f.unit, f.kind, f.subject, f.step_position,
       substr(f.text, greatest(1, place - ${around}), ${2 * around} + length(${searched}::text)) as text
     from (
-      select f.* from ${keys} as wanted (session, unit) cross join lateral (
-        select f.* from failed_outputs f where f.session = wanted.session and f.unit = wanted.unit offset 0) f where f.text ilike ${pattern}
+      select f.* from ${keys} as requested (session, unit) cross join lateral (
+        select f.* from failed_outputs f where f.session = requested.session and f.unit = requested.unit offset 0) f where f.text ilike ${pattern}
       union all
-      select e.id, e.source, e.session, wanted.unit, '', '', e.position, e.recorded_at, (e.detail ->> 'text') collate "C"
-      from ${keys} as wanted (session, unit) cross join lateral (
+      select e.id, e.source, e.session, requested.unit, '', '', e.position, e.recorded_at, (e.detail ->> 'text') collate "C"
+      from ${keys} as requested (session, unit) cross join lateral (
         select e.* from events e
-        where e.session = wanted.session and e.kind in ('log.written', 'terminal.written')
-          and (e.detail ->> 'text') collate "C" ilike ${pattern} and ${unitOfText} = wanted.unit
+        where e.session = requested.session and e.kind in ('log.written', 'terminal.written')
+          and (e.detail ->> 'text') collate "C" ilike ${pattern} and ${unitOfText} = requested.unit
         order by e.position limit 1) e) f
       cross join lateral strpos(lower(f.text), lower(${searched}::text collate "C")) as place
     order by f.session, f.unit, f.kind = '', f.step_position`.execute(tx);

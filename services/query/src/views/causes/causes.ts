@@ -80,7 +80,7 @@ type OfSession = Pick<SessionRow, "session" | "source">;
 async function sessionsWithFailures(tx: Tx, names: readonly string[]): Promise<readonly OfSession[]> {
   if (names.length === 0) return [];
   const { rows } = await sql<OfSession>`
-    select s.session, s.source from unnest(${[...names]}::text[]) as wanted (session) join sessions s using (session)
+    select s.session, s.source from unnest(${[...names]}::text[]) as requested (session) join sessions s using (session)
     where exists (select from operations o where o.session = s.session and ${failedStep})
       or (s.exit_code <> 0 and s.end_position is not null)`.execute(tx);
   return rows;
@@ -94,7 +94,7 @@ async function failedIn(
   if (keys.length === 0) return [];
   const { rows } = await sql<OperationRow>`
     select o.* from unnest(${keys.map(({ session }) => session)}::text[], ${keys.map(({ runner }) => runner)}::int[],
-      ${keys.map(({ loop }) => loop)}::int[]) as wanted (session, runner, loop) join operations o using (session, runner, loop)
+      ${keys.map(({ loop }) => loop)}::int[]) as requested (session, runner, loop) join operations o using (session, runner, loop)
     where o.outcome = 'failed' and not o.injected and o.kind <> 'loop'
       and o.end_position between ${batch[0]?.offset ?? logStart} and ${batch.at(-1)?.offset ?? logStart}`.execute(tx);
   return rows;
@@ -198,7 +198,7 @@ async function rangesOf(tx: Tx, rows: readonly OperationRow[]): Promise<Readonly
     select o.id, o.session, o.source, o.start_position as start, o.end_position as end,
       coalesce(before.position, ${logStart}) as after, case when o.kind in ('loop', 'job', 'pod') then o.end_position + 1
         else coalesce(next.position, ${beyondAll}) end as until
-    from unnest(${rows.map(({ id }) => id)}::text[]) as wanted (id) join operations o using (id)
+    from unnest(${rows.map(({ id }) => id)}::text[]) as requested (id) join operations o using (id)
     left join lateral (
       select max(b.end_position) as position from operations b
       where b.session = o.session and b.runner = o.runner and b.loop = 0 and b.kind = o.kind and b.subject = o.subject
@@ -216,13 +216,13 @@ async function explainLoops(tx: Tx, output: OutputReader, keys: readonly LoopKey
   if (ofLoops.length === 0) return;
   const column = (name: keyof LoopKey) => ofLoops.map((key) => key[name]);
   const { rows } = await sql<OperationRow>`
-    with wanted as (
+    with requested as (
       select distinct session, runner, loop
       from unnest(${column("session")}::text[], ${column("runner")}::int[], ${column("loop")}::int[])
         as given (session, runner, loop)),
     failed as (
-      select w.* from wanted w where exists (
-        select from operations o where o.session = w.session and o.runner = w.runner and o.loop = w.loop
+      select r.* from requested r where exists (
+        select from operations o where o.session = r.session and o.runner = r.runner and o.loop = r.loop
           and o.outcome = 'failed' and not o.injected))
     select o.* from failed join operations o using (session, runner, loop)
     where not o.injected order by o.start_position, o.id`.execute(tx);

@@ -120,8 +120,8 @@ async function otherUnits(tx: Tx, batch: readonly RecordedEvent[]): Promise<read
     where h.session = any(${printed}::text[]) and (h.reason <> '' or h.outcome = 'failed') and h.cause <> o.cause
     union
     select o.* from unnest(${jobs.map(({ session }) => session)}::text[], ${jobs.map(({ subject }) => subject)}::text[])
-      as wanted (session, job)
-      join operations o on o.instance = wanted.job and o.instance <> '' and o.session = wanted.session and o.kind = 'command'`.execute(
+      as requested (session, job)
+      join operations o on o.instance = requested.job and o.instance <> '' and o.session = requested.session and o.kind = 'command'`.execute(
     tx,
   );
   return rows;
@@ -134,7 +134,7 @@ async function changedSessions(tx: Tx, batch: readonly RecordedEvent[]): Promise
   if (names.length === 0) return [];
   const informed = [...new Set(all.filter(({ event }) => isInformative(event)).map(({ event }) => event.session))];
   const { rows } = await sql<SessionRow>`
-    select s.* from unnest(${names}::text[]) as wanted (session) join sessions s using (session)
+    select s.* from unnest(${names}::text[]) as requested (session) join sessions s using (session)
       left join history h on h.session = s.session and h.unit = ${wholeSession}
     where s.session = any(${informed}::text[]) or h.session is null or h.cause <> s.cause`.execute(tx);
   return rows;
@@ -145,19 +145,19 @@ type FoundDetails = Key & UnitDetails;
 /** What of units is in other tables: labels when they began, and what they built. */
 async function detailsOf(tx: Tx, keys: readonly Key[]): Promise<ReadonlyMap<string, UnitDetails>> {
   const { rows } = await sql<FoundDetails>`
-    select wanted.session, wanted.unit,
+    select requested.session, requested.unit,
       jsonb_strip_nulls(coalesce(s.labels, '{}') || coalesce(c.labels, '{}')) as labels,
       array(
         select distinct o.subject from operations o
-        where o.session = wanted.session and o.kind = 'build' and o.subject <> '' and not o.injected
-          and case when wanted.unit like '%.%' then o.runner = wanted.runner and o.loop = wanted.loop
-            else wanted.unit = '' and o.loop = 0 end
+        where o.session = requested.session and o.kind = 'build' and o.subject <> '' and not o.injected
+          and case when requested.unit like '%.%' then o.runner = requested.runner and o.loop = requested.loop
+            else requested.unit = '' and o.loop = 0 end
         order by 1 limit ${maxArtifacts}) as artifacts
     from (
       select session, unit, case when unit ~ '^\\d+\\.\\d+$' then split_part(unit, '.', 1)::int end as runner,
         case when unit ~ '^\\d+\\.\\d+$' then split_part(unit, '.', 2)::int end as loop
       from unnest(${keys.map(({ session }) => session)}::text[], ${keys.map(({ unit }) => unit)}::text[])
-        as given (session, unit)) wanted
+        as given (session, unit)) requested
     left join sessions s using (session) left join loop_labels c using (session, runner, loop)`.execute(tx);
   return new Map(rows.map(({ artifacts, labels, ...key }) => [nameOf(key), { artifacts, labels }]));
 }

@@ -18,7 +18,7 @@ export async function applyLabels(tx: Tx, batch: readonly RecordedEvent[], begun
   const column = (name: keyof LoopKey) => begun.map((loop) => loop[name]);
   // The event may be recorded after the loop that it is about, and after loops that follow it.
   await sql`
-    with wanted as (
+    with requested as (
       select o.id from unnest(${[...earliest.keys()]}::text[], ${[...earliest.values()]}::timestamptz[]) as given (session, at)
       join operations o on o.session = given.session and o.started_at >= given.at
       where o.kind = 'loop' and not o.injected
@@ -29,7 +29,7 @@ export async function applyLabels(tx: Tx, batch: readonly RecordedEvent[], begun
       where o.kind = 'loop' and not o.injected and exists (select from session_labels l where l.session = o.session))
     insert into loop_labels (source, session, runner, loop, labels)
     select distinct on (o.session, o.runner, o.loop) o.source, o.session, o.runner, o.loop, newest.labels
-    from wanted join operations o using (id)
+    from requested join operations o using (id)
     cross join lateral (
       select l.labels from session_labels l
       where l.session = o.session and (l.at, l.ns) <= (o.started_at, o.started_ns)

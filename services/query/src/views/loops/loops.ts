@@ -83,7 +83,7 @@ async function operationsOf(
 ): Promise<readonly FoundOperation[]> {
   const column = (name: keyof LoopKey) => touched.map((key) => key[name]);
   const { rows } = await sql<FoundOperation>`
-    with wanted as (
+    with requested as (
       select o.session, o.runner, o.loop
       from unnest(${column("session")}::text[], ${column("runner")}::int[], ${column("loop")}::int[])
         as given (session, runner, loop)
@@ -92,10 +92,10 @@ async function operationsOf(
       union
       select session, runner, loop from operations
       where session = any(${abandoned}::text[]) and kind = 'loop' and not injected and outcome = 'unknown')
-    select o.*, false as is_next from wanted w join operations o using (session, runner, loop)
+    select o.*, false as is_next from requested r join operations o using (session, runner, loop)
     union all
-    select o.*, true from wanted w join operations o
-      on o.session = w.session and o.runner = w.runner and o.loop = w.loop::bigint + 1
+    select o.*, true from requested r join operations o
+      on o.session = r.session and o.runner = r.runner and o.loop = r.loop::bigint + 1
     where o.kind = 'loop' and not o.injected
     -- Of two that happened at the same time the first one counts, whatever the plan is.
     order by start_position, id`.execute(tx);

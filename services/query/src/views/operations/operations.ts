@@ -37,11 +37,11 @@ export async function newestOf(tx: Tx, keys: readonly Pairing[]): Promise<readon
       ${keys.map(({ session }) => session)}::text[], ${keys.map(({ runner }) => runner)}::int[],
       ${keys.map(({ loop }) => loop)}::int[], ${keys.map(({ kind }) => kind)}::text[],
       ${keys.map(({ subject }) => subject)}::text[], ${keys.map(({ instance }) => instance)}::text[])
-      as wanted (session, runner, loop, kind, subject, instance)
+      as requested (session, runner, loop, kind, subject, instance)
     cross join lateral (
-      select * from operations where session = wanted.session and runner = wanted.runner and loop = wanted.loop
-        and kind = wanted.kind and subject = wanted.subject and instance = wanted.instance
-        and hashtext(subject) = hashtext(wanted.subject) and hashtext(instance) = hashtext(wanted.instance)
+      select * from operations where session = requested.session and runner = requested.runner and loop = requested.loop
+        and kind = requested.kind and subject = requested.subject and instance = requested.instance
+        and hashtext(subject) = hashtext(requested.subject) and hashtext(instance) = hashtext(requested.instance)
       order by start_position desc limit 1) as o
   `.execute(tx);
   return rows;

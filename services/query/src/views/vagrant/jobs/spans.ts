@@ -60,7 +60,7 @@ async function lastSpans(tx: Tx, ofJobs: readonly RecordedEvent[]): Promise<read
   );
   const [sessions, jobs] = [[...keys.values()].map((row) => row.session), [...keys.values()].map((row) => row.job)];
   const { rows } = await sql<VagrantJobSpanRow>`
-    select distinct on (session, job) s.* from unnest(${sessions}::text[], ${jobs}::text[]) as wanted (session, job)
+    select distinct on (session, job) s.* from unnest(${sessions}::text[], ${jobs}::text[]) as requested (session, job)
     join vagrant_job_spans as s using (session, job)
     order by session, job, first_position desc`.execute(tx);
   return rows;
