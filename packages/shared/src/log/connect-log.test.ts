@@ -1,6 +1,8 @@
 import type { NatsConnection } from "nats";
 import { expect, it, vi } from "vitest";
 import { silentLogger } from "../service/logger.ts";
+import { sourceName } from "../source.ts";
+import { testWriter } from "../testing/log-messages.ts";
 import { startTestNats } from "../testing/nats.ts";
 import { until } from "../testing/until.ts";
 import { type ConnectedLog, connectLog, LogConnector } from "./connect-log.ts";
@@ -97,4 +99,18 @@ it("a log that is open reports each message that is no event", async () => {
   await until(() => messages("is not a batch of events") === 2, { message: "both to be reported" });
   over.abort();
   await following;
+});
+
+it("it gives the log of each workspace, and names those that have one", async () => {
+  await using nats = await startTestNats();
+  const { options } = attempts([]);
+  await using log = await connectLog({ ...options, settings: { url: nats.url }, signal: never });
+  if (log === undefined) expect.fail("no log");
+  expect(await log.logs.names()).toEqual([]);
+  for (const workspace of ["two", "one"]) {
+    const source = sourceName({ workspace, developer: "alice", project: "shop", upstream: "skaffold" });
+    const { writer } = await log.logs.of(workspace);
+    await testWriter(writer, source).append(1, { channel: "tapedeck", kind: "session.started" });
+  }
+  expect(await log.logs.names()).toEqual(["one", "two"]);
 });

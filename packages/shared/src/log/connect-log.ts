@@ -6,9 +6,15 @@ import { DialTimeout } from "../sync/dial-timeout.ts";
 import { ServerWatch } from "./cluster/server-watch.ts";
 import { watchErasedSessions } from "./erasures/erased-sessions.ts";
 import { type Log, LogUnusableError, openLog } from "./jetstream.ts";
+import { streamName } from "./subjects.ts";
+import { WorkspaceLogs } from "./workspace-logs.ts";
 
 /** Disposing closes the connection too. */
-export type ConnectedLog = Log & { readonly nats: NatsConnection };
+export type ConnectedLog = Log & {
+  readonly nats: NatsConnection;
+  /** Those of all workspaces; they are closed with it. */
+  readonly logs: WorkspaceLogs;
+};
 
 /** How the log is reached. */
 export type LogConnectorOptions = {
@@ -52,10 +58,11 @@ export class LogConnector {
       ? stack.use(await watchErasedSessions(nats, (message, fields) => logger.warn({ ...fields }, message)))
       : undefined;
     let isOpen = false;
-    const log = stack.use(
-      await openLog(nats, {
+    const open = (stream: string) =>
+      openLog(nats, {
         ...(erased && { erased }),
         create,
+        streamName: stream,
         syncKnown: settings.syncAlways ?? false,
         ...(settings.replicas !== undefined && { replicas: settings.replicas }),
         ...(historyReaders !== undefined && { historyReaders }),
@@ -64,12 +71,15 @@ export class LogConnector {
           if (isOpen || !this.#warned.has(message)) logger.warn({ ...fields }, message);
           this.#warned.add(message);
         },
-      }),
+      });
+    const log = stack.use(await open(streamName));
+    const logs = stack.use(
+      new WorkspaceLogs({ nats, open: async (stream) => (stream === streamName ? log : open(stream)) }),
     );
     isOpen = true;
     stack.use(new ServerWatch(nats, { hasOthers: natsServers(settings.url).length > 1, logger }));
     const owned = new AsyncDisposableStack();
-    const result = await prepare({ ...log, nats, [Symbol.asyncDispose]: () => owned.disposeAsync() });
+    const result = await prepare({ ...log, nats, logs, [Symbol.asyncDispose]: () => owned.disposeAsync() });
     owned.use(stack.move());
     return result;
   }

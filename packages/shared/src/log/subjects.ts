@@ -5,6 +5,11 @@ import { withoutCovered } from "./subject-match.ts";
 /** The stream of the log, unless a setting names another one. */
 export const streamName = "TAPEDECK";
 
+/** The stream of a workspace's log. */
+export function streamOf(_workspace: string): string {
+  return streamName;
+}
+
 const root = "tapedeck.v2";
 const observedRoot = "tapedeck.observed";
 const lastSeenRoot = "tapedeck.heard";
@@ -95,6 +100,9 @@ export function channelFilter(source: SourceName, channel: string): string {
 
 /** Tapedeck's own events about the sessions and upstreams of all sources. */
 export const lifecycleSubjects = ["session", "upstream"].map((noun) => `${root}.*.*.*.*.${ownChannel}.${noun}`);
+
+/** What the log says of sessions, in all workspaces. */
+export const everySessionSubject = `${root}.*.*.*.*.${ownChannel}.session`;
 
 /** Everything of a workspace. */
 export function workspaceFilter(workspace: string): string {

@@ -13,6 +13,7 @@ import { sourceFilter, streamName } from "../subjects.ts";
 import { type FollowDeps, followLog } from "./follow.ts";
 import { ring } from "./ring.ts";
 import { SharedEvent } from "./shared-event.ts";
+import type { Tail } from "./tail.ts";
 import { Watches } from "./watches.ts";
 
 const sources = testSources;
@@ -51,11 +52,12 @@ it("a follower never jumps behind a hole at which the tail emptied its ring mean
     });
   };
   const lost = new OutOfRangeError("lost", { loss: "lost", earliest: "" });
+  const tail: Tail = { now: () => ({ ring: held, last: endOf(11) }), watches, [Symbol.asyncDispose]: async () => {} };
   const deps: FollowDeps = {
     bounds: async () => expect.fail(),
     lastMatch: async () => offsetOf(11),
     assertRetained: async () => {},
-    tail: { now: () => ({ ring: held, last: endOf(11) }), watches, [Symbol.asyncDispose]: async () => {} },
+    tail: { hold: () => ({ tail, release: () => {} }) },
     history: {
       // biome-ignore lint/correctness/useYield: it throws
       async *batches() {

@@ -18,13 +18,16 @@ import type { SharedHistory } from "../shared-history/shared-history.ts";
 import { subjectMatcher } from "../subject-match.ts";
 import type { Ring } from "./ring.ts";
 import type { SharedEvent } from "./shared-event.ts";
+import type { SharedTail } from "./shared-tail.ts";
 import type { Tail } from "./tail.ts";
 import type { Watch } from "./watch.ts";
 
 export type FollowDeps = Pick<LogReader, "bounds" | "lastMatch" | "assertRetained"> & {
-  readonly tail: Tail;
+  readonly tail: Pick<SharedTail, "hold">;
   readonly history: Pick<SharedHistory, "batches">;
 };
+
+type FollowerDeps = Omit<FollowDeps, "tail"> & { readonly tail: Tail };
 
 /** After this many events a follower lets the others continue. */
 const eventsPerTurn = 32;
@@ -40,20 +43,22 @@ const bytesPerTurn = 64 * 1024;
  * that serves history lags behind the leader; the rest is in the ring, or it is read from history again.
  */
 export async function* followLog(deps: FollowDeps, from: ReadFrom, options: FollowOptions): HeldBatches {
-  const { watches } = deps.tail;
+  const { tail, release } = deps.tail.hold();
+  const { watches } = tail;
   const watch = watches.open(from.subjects);
   const wake = () => watch.wake();
   options.signal.addEventListener("abort", wake);
   try {
-    yield* new Follower(deps, from, options, watch).batches();
+    yield* new Follower({ ...deps, tail }, from, options, watch).batches();
   } finally {
     options.signal.removeEventListener("abort", wake);
     watches.close(watch);
+    release();
   }
 }
 
 class Follower {
-  readonly #deps: FollowDeps;
+  readonly #deps: FollowerDeps;
   readonly #subjects: readonly string[];
   readonly #options: FollowOptions;
   readonly #watch: Watch;
@@ -65,7 +70,7 @@ class Follower {
   #isCaughtUp: boolean;
   #isOutOfTurn = false;
 
-  constructor(deps: FollowDeps, { afterOffset, subjects }: ReadFrom, options: FollowOptions, watch: Watch) {
+  constructor(deps: FollowerDeps, { afterOffset, subjects }: ReadFrom, options: FollowOptions, watch: Watch) {
     this.#deps = deps;
     this.#subjects = subjects;
     this.#options = options;

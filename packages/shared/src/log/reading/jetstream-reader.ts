@@ -7,8 +7,9 @@ import { cursorIn, writerIn } from "../jetstream-writer.ts";
 import { followLog } from "../live/follow.ts";
 import type { RingLimits } from "../live/ring.ts";
 import { SharedEvent } from "../live/shared-event.ts";
+import { SharedTail } from "../live/shared-tail.ts";
 import { Shift } from "../live/shift.ts";
-import { openTail, type Tail } from "../live/tail.ts";
+import { openTail } from "../live/tail.ts";
 import type { HeldBatches, LogReader, LogSurvey, PageReader, RecordedEvent, StoredMessage } from "../log.ts";
 import { beyondAll, endOf, firstMessageAfter, logStart, type Offset, type Sequence, sequenceOf } from "../offset.ts";
 import { pageMessages, type ReadPage } from "../shared-history/history-page.ts";
@@ -49,7 +50,6 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
   const warn = rateLimited(deps.warn);
   const readMessage = messageReader(deps.warn, deps.erased);
   const historySemaphore = new Semaphore(deps.historyReaders);
-  let tail: Tail | undefined;
   /** The last message that was read because its offset was known from elsewhere. */
   let lastFound: Sequence = 0;
 
@@ -78,10 +78,11 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
 
   const history = new SharedHistory({ historyBatches, readPage: pageOfHistory(historyDeps, readMessage), shift });
 
-  const followBatches: LogReader["followBatches"] = (from, options) => {
-    tail ??= openTail({ ...deps, warn, readMessage, forget: (session, erasedAt) => history.forget(session, erasedAt) });
-    return followLog({ tail, bounds, lastMatch, history, assertRetained }, from, options);
-  };
+  const tail = new SharedTail(() =>
+    openTail({ ...deps, warn, readMessage, forget: (session, erasedAt) => history.forget(session, erasedAt) }),
+  );
+  const followBatches: LogReader["followBatches"] = (from, options) =>
+    followLog({ tail, bounds, lastMatch, history, assertRetained }, from, options);
 
   const leaderStoredAt = (sequence: Sequence) => storedAt(deps, leader, sequence);
   const readOne: ReadOneMessage = async (sequence, isIncluded) => {
@@ -102,7 +103,7 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
     warn,
     shift,
     semaphore: historySemaphore,
-    lastSeen: () => Math.max(leader.lastSeen, lastFound, lastOf(tail)),
+    lastSeen: () => Math.max(leader.lastSeen, lastFound, tail.lastSeen),
   });
 
   return {
@@ -135,7 +136,7 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
     followBatches,
     follow: (from, options) => oneByOne(followBatches(from, options), options.signal),
 
-    close: async () => tail?.[Symbol.asyncDispose](),
+    close: () => tail[Symbol.asyncDispose](),
   };
 }
 
@@ -250,15 +251,6 @@ async function storedAt({ jsm, streamName }: StreamAccess, leader: Leader, seq: 
   // A replica that lags behind the leader may not have it yet.
   if (found === null) return leader.message(seq);
   return { seq: found.seq, recordedAtMs: found.time.getTime(), subject: found.subject, data: found.data };
-}
-
-/** The last message that was delivered to followers. */
-function lastOf(tail: Tail | undefined): Sequence {
-  try {
-    return sequenceOf(tail?.now()?.last ?? logStart);
-  } catch {
-    return 0; // it has ended, and its followers get the reason
-  }
 }
 
 function pageReader(
