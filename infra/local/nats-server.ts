@@ -17,8 +17,6 @@ export type StartNatsServer = {
   readonly port: number;
   readonly user?: string;
   readonly password?: string;
-  /** Accounts instead of one user, with JetStream: streams and subjects of one are out of the others' reach. For tests. */
-  readonly accounts?: readonly NatsAccount[];
   /** Default: nats-server.log in the data directory. */
   readonly logFile?: string;
   /** Every acknowledged message is on disk. Default true; tests that lose no power may turn it off. */
@@ -28,9 +26,6 @@ export type StartNatsServer = {
   /** Stop a server that an earlier, killed process left running on this data directory. The caller knows that it is alone. */
   readonly takeOver?: boolean;
 };
-
-/** An account of this name with one user. */
-export type NatsAccount = { readonly name: string; readonly user: string; readonly password: string };
 
 /** A running nats-server. Disposing it stops the process. */
 export type NatsServer = AsyncDisposable & {
@@ -93,7 +88,6 @@ function config({
   port,
   user,
   password,
-  accounts = [],
   syncAlways = true,
   maxFileStore = "1PB",
 }: StartNatsServer): string {
@@ -111,16 +105,11 @@ jetstream {
   ${syncAlways ? "sync_interval: always" : ""}
 }
 ${user === undefined ? "" : `authorization { ${login({ user, password })} }`}
-${accounts.length === 0 ? "" : `accounts {\n${accounts.map(accountText).join("\n")}\n}`}
 `;
 }
 
 function login({ user, password = "" }: { user: string; password?: string | undefined }): string {
   return `user: ${JSON.stringify(user)}, password: ${JSON.stringify(password)}`;
-}
-
-function accountText({ name, ...user }: NatsAccount): string {
-  return `  ${JSON.stringify(name)}: { jetstream: enabled, users: [{ ${login(user)} }] }`;
 }
 
 const ownFiles = new Set(["nats-server.conf", "nats-server.log", "store", "ports", "pid"]);

@@ -2,7 +2,6 @@ import { join } from "node:path";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { type FakeSkaffold, startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
-import { MoveMarks } from "@tapedeck/ingest/record/moves/move-marks";
 import { Observed } from "@tapedeck/proto/tapedeck/v1/observed";
 import { migrated } from "@tapedeck/query/testing/migrated";
 import { scenario, write } from "@tapedeck/query/testing/scenario";
@@ -15,7 +14,7 @@ import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { until } from "@tapedeck/shared/testing/until";
 import { openTokenStore } from "@tapedeck/shared/tokens/store";
 import { makeToken } from "@tapedeck/shared/tokens/token";
-import { headers, type NatsConnection } from "nats";
+import type { NatsConnection } from "nats";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Stack, startStack } from "../stack/stack.ts";
 import { bearing } from "../stack/token-stack.ts";
@@ -94,16 +93,6 @@ describe("every service works whole with its user", () => {
     await until(() => adopted.length > 0, { message: "ingest to be asked" });
   });
 
-  it("ingest may mark a workspace that moves to another shard", async () => {
-    const nc = await connectAs("ingest", nats);
-    await using _ = closing(nc);
-    const marks = new MoveMarks(nc);
-    expect(await marks.closed()).toEqual(new Set());
-    await marks.set("team-z", { state: "leaving", other: "two" }, await marks.of("team-z"));
-    expect(await marks.closed()).toEqual(new Set(["team-z"]));
-    await expect(marks.assertOpen("team-z")).rejects.toMatchObject({ code: "not_ready" });
-  });
-
   it("tokens are made and revoked", async () => {
     const wish = { name: "reader", roles: ["viewer"], expires: "1h" };
     const made = await call("POST", "/api/v1/tokens", JSON.stringify(wish));
@@ -158,7 +147,7 @@ it("a service that starts before ingest waits for the log, which ingest creates"
   expect(found.epoch).toBe(made.epoch);
 });
 
-it("an operator's user, once it is turned on, changes streams and deletes marks of moves, and writes no event", async () => {
+it("an operator's user, once it is turned on, changes streams, and writes no event", async () => {
   const password = "operator-password";
   await using own = await startConfiguredNats({
     configuration: `include ${usersFile}`,
@@ -169,15 +158,9 @@ it("an operator's user, once it is turned on, changes streams and deletes marks 
   const operator = await connectNats("operator", { url: own.url, user: "operator", password }, silentLogger);
   await using _ = closing(ingest, operator);
   await using log = await openLog(ingest);
-  const marks = new MoveMarks(ingest);
-  await marks.set("team-z", { state: "leaving", other: "two" }, await marks.of("team-z"));
   const jsm = await jetstreamManager(operator);
   for await (const { config } of jsm.streams.list()) await jsm.streams.update(config.name, { description: "seen" });
   expect((await jsm.streams.info("TAPEDECK")).config.description).toBe("seen");
-  const removal = headers();
-  removal.set("KV-Operation", "DEL");
-  await operator.request("$KV.TAPEDECK_MOVES.team-z", "", { headers: removal, timeout: 10_000 });
-  expect(await marks.closed()).toEqual(new Set());
   expect(log.epoch).not.toBe("");
   expect(await violations(own)).toEqual([]);
   const event = eventSubject("default/alice/shop/skaffold" as Stack["source"], "v1", "build.started");
@@ -187,7 +170,6 @@ it("an operator's user, once it is turned on, changes streams and deletes marks 
 const log = eventSubject("default/alice/shop/skaffold" as Stack["source"], "v1", "build.started");
 const api = (what: string, stream = "TAPEDECK") => `$JS.API.STREAM.${what}.${stream}`;
 const tokens = "KV_TAPEDECK_TOKENS";
-const moves = "KV_TAPEDECK_MOVES";
 const otherInboxes = (user: NatsUser) => natsUsers.filter((one) => one !== user).map((one) => `_INBOX.${one}.>`);
 
 /** Rights that no service needs. */
@@ -208,15 +190,7 @@ const refused: Readonly<Record<NatsUser, typeof nobody>> = {
   ingest: {
     publish: [
       ...[api("DELETE"), api("UPDATE"), api("SNAPSHOT"), api("RESTORE"), api("INFO", tokens), api("MSG.GET", tokens)],
-      ...[
-        "$KV.TAPEDECK_TOKENS.x",
-        "tapedeck.control.x",
-        "tapedeck.adopt.x",
-        "tapedeck.ends.tables",
-        "$KV.TAPEDECK_SHARDS.x",
-        api("DELETE", moves),
-        api("PURGE", moves),
-      ],
+      ...["$KV.TAPEDECK_TOKENS.x", "tapedeck.control.x", "tapedeck.adopt.x", "tapedeck.ends.tables"],
     ],
     subscribe: ["tapedeck.observed.>", "tapedeck.heard.>", "tapedeck.tables.end"],
   },
@@ -224,7 +198,7 @@ const refused: Readonly<Record<NatsUser, typeof nobody>> = {
     publish: [
       ...persons,
       ...[log, api("CREATE"), api("DELETE"), api("UPDATE"), api("MSG.DELETE"), api("SNAPSHOT"), api("RESTORE")],
-      ...[api("MSG.GET", tokens), "$KV.TAPEDECK_TOKENS.x", "$KV.TAPEDECK_OWNERS.x", "$KV.TAPEDECK_MOVES.x"],
+      ...[api("MSG.GET", tokens), "$KV.TAPEDECK_TOKENS.x", "$KV.TAPEDECK_OWNERS.x"],
       ...[
         "tapedeck.control.x",
         "tapedeck.observed.x",
@@ -243,7 +217,7 @@ const refused: Readonly<Record<NatsUser, typeof nobody>> = {
       ...persons,
       ...[log, api("CREATE"), api("DELETE"), api("UPDATE"), api("MSG.DELETE"), api("RESTORE")],
       ...["$KV.TAPEDECK_OWNERS.x", "tapedeck.adopt.x", "tapedeck.observed.x", "tapedeck.condition.ingest"],
-      ...["$KV.TAPEDECK_MOVES.x", api("MSG.GET", moves), "$KV.TAPEDECK_ERASURES.open.x"],
+      "$KV.TAPEDECK_ERASURES.open.x",
       ...["tapedeck.ends.tables", "tapedeck.ends.source.x", "tapedeck.ends.first", "tapedeck.ends.holes"],
       ...["$JS.API.DIRECT.GET.TAPEDECK_ENDS", "$JS.API.DIRECT.GET.TAPEDECK_ENDS.tapedeck.ends.key"],
     ],
@@ -254,7 +228,6 @@ const refused: Readonly<Record<NatsUser, typeof nobody>> = {
       ...persons,
       log,
       "$KV.TAPEDECK_OWNERS.x",
-      "$KV.TAPEDECK_MOVES.x",
       "tapedeck.control.x",
       "tapedeck.adopt.x",
       "tapedeck.ends.tables",

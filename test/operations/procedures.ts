@@ -10,7 +10,7 @@ export const procedures: Readonly<Record<string, readonly (readonly [path: strin
     ["test/operations/nats-users.test.ts", "every service works whole with its user"],
     [
       "test/operations/nats-users.test.ts",
-      "an operator's user, once it is turned on, changes streams and deletes marks of moves, and writes no event",
+      "an operator's user, once it is turned on, changes streams, and writes no event",
     ],
     [
       "test/operations/nats-users.long.test.ts",
@@ -48,14 +48,12 @@ export const procedures: Readonly<Record<string, readonly (readonly [path: strin
       "a log that was backed up comes back: positions from before are good, what came after is foreign",
     ],
     [
+      "test/operations/backup.long.test.ts",
+      "a backup comes back in empty servers, with all workspaces, their tokens and positions",
+    ],
+    [
       "packages/cli/src/commands/restore/run.test.ts",
       "a log and its tokens come back to a NATS of the user's: nothing is replaced unasked, and no revoked token is good again",
-    ],
-  ],
-  "Back up shards": [
-    [
-      "test/shards/backup.long.test.ts",
-      "each shard's backup comes back in empty servers, with the tokens, and every workspace is where it was",
     ],
   ],
   "Rebuild the tables": [

@@ -155,7 +155,6 @@ const reading: readonly (readonly string[])[] = [
   ["audit"],
   ["token", "list"],
   ["token", "revoke", hostile("nobody")],
-  ["shard", "list"],
   ["context"],
   ["context", hostile("nowhere")],
   ["login", `http://127.0.0.1:1/${hostile("x")}`],

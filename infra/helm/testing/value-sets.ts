@@ -56,16 +56,6 @@ export const sets: Readonly<Record<string, readonly [values: Values, more?: Read
       },
       postgres: { urlSecret: { name: "tables" }, caSecret: { name: "postgres-ca", key: "ca.crt" } },
       gateway: { tls },
-      settings: {
-        shards: [
-          {
-            name: "two",
-            nats: { url: "tls://nats.example.com:4222" },
-            query: "query.example.com:7053",
-            ingest: "ingest.example.com:7054",
-          },
-        ],
-      },
     },
   ],
   "no pod for the command line": [
@@ -130,15 +120,6 @@ export const always = {
   PodDisruptionBudget: 3,
   NetworkPolicy: 4,
 };
-
-/** A shard in another namespace of the cluster, but for this. */
-const shard = (more: Values) => ({
-  name: "two",
-  nats: { url: "nats://nats.two.svc:4222" },
-  query: "deck-query.two.svc:7053",
-  ingest: "deck-ingest.two.svc:7054",
-  ...more,
-});
 
 /** Values that are refused, and what the refusal says. */
 export const refused: Readonly<Record<string, readonly [values: Values, why: RegExp]>> = {
@@ -229,26 +210,6 @@ export const refused: Readonly<Record<string, readonly [values: Values, why: Reg
     },
     /log\.caSecret/,
   ],
-  "a shard's NATS beyond the cluster without TLS": [
-    {
-      ...least,
-      services: servicesTls,
-      settings: { shards: [shard({ nats: { url: "nats://nats.example.com:4222" } })] },
-    },
-    /nats\.example\.com of two is beyond the cluster/,
-  ],
-  "a shard's query beyond the cluster without TLS": [
-    { ...least, settings: { shards: [shard({ query: "query.example.com:7053" })] } },
-    /query\.example\.com of two is beyond the cluster/,
-  ],
-  "a shard without its addresses": [
-    { ...least, settings: { shards: [{ name: "two" }] } },
-    /nats\.url of two is missing\.\s+settings\.shards: query of two is missing\.\s+settings\.shards: ingest of two is missing\./,
-  ],
-  "a shard of which two addresses are empty": [
-    { ...least, settings: { shards: [shard({ nats: { url: "" }, query: "" })] } },
-    /nats\.url of two is missing\.\s+settings\.shards: query of two is missing\.\n(?! *settings)/,
-  ],
   "no Postgres": [{ image, log: { existing } }, /postgres\.urlSecret\.name or/],
   "two Postgres": [
     { ...least, postgres: { urlSecret: { name: "tables" }, cloudNativePG: { cluster: "tables" } } },
@@ -292,10 +253,6 @@ export const refused: Readonly<Record<string, readonly [values: Values, why: Reg
   "a provider's secret in the settings": [
     { ...least, settings: { oidc: { issuer: "https://id.example.com", clientSecret: "s" } } },
     /settings\.oidc\.clientSecret: a ConfigMap would hold it/,
-  ],
-  "a shard's password in the settings": [
-    { ...least, settings: { shards: [shard({ nats: { url: "tls://two.example.com", password: "p" } })] } },
-    /settings\.shards: a ConfigMap would hold the password of two/,
   ],
   "a value that is no value": [{ ...least, querry: {} }, /Additional property querry/],
   "a patch of nothing": [

@@ -3,7 +3,7 @@ import { onLostOutput, printError } from "./display/output.ts";
 /** Commands that continue when their output is no longer read, because they are run for something else. */
 const working: ReadonlySet<string | undefined> = new Set([
   ...["up", "run", "record", "replay", "import", "erase", "rebuild", "backup", "restore", "new-epoch"],
-  ...["token", "shard", "sql-role", "login", "logout", "context"],
+  ...["token", "sql-role", "login", "logout", "context"],
 ]);
 
 /** What happens when stdout can't be written: no command ends in the middle of its work. */

@@ -6,7 +6,6 @@ import { type MaintainApi, maintainApi } from "./apis/maintain/maintain-api.ts";
 import { type RecorderRelay, recorderRelay } from "./apis/recorder/relay.ts";
 import type { RktApi } from "./apis/rkt/methods.ts";
 import { rktApi } from "./apis/rkt/rkt-api.ts";
-import { noShards, type ShardApi } from "./apis/shard-api.ts";
 import { type SkaffoldApi, skaffoldApi } from "./apis/skaffold/skaffold-api.ts";
 import { auditedExports } from "./apis/tapedeck/exports.ts";
 import { type TapedeckApi, tapedeckApi } from "./apis/tapedeck/tapedeck-api.ts";
@@ -34,7 +33,6 @@ export type GatewayApis = {
   readonly tokens: TokenApi;
   readonly maintain: MaintainApi;
   readonly audit: AuditApi;
-  readonly shards: ShardApi;
   readonly relay: RecorderRelay;
 };
 
@@ -87,7 +85,6 @@ export function gatewayApis(deps: GatewayApisDeps): GatewayApis {
         audit({ action: maintainActions[what], ...auditedCaller(caller), workspace, about });
       },
     }),
-    shards: noShards(),
     relay: stack.use(recorderRelay(config.ingest, config.servicesKey, channel)),
   };
 }

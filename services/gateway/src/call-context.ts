@@ -40,13 +40,8 @@ export type Caller = {
   readonly everywhere?: true;
   /** The developer whose work a recorder's token records; undefined: the one that the tap names. */
   readonly developer?: string;
-  /**
-   * Aborts, with a TapedeckError as its reason, when the token expires or is revoked, or the workspace is moved to another
-   * shard (not_ready).
-   */
+  /** Aborts, with a TapedeckError as its reason, when the token expires or is revoked. */
   readonly revoked?: AbortSignal;
-  /** The same without the moves: for a call that moves the caller's own workspace. */
-  readonly permitted?: AbortSignal | undefined;
 };
 
 /** The call's own signal, which aborts also when its caller's token expires or is revoked. */

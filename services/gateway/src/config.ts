@@ -9,7 +9,6 @@ import { bothOrNone, servicesAuthorities } from "@tapedeck/shared/service/tls/se
 import { z } from "zod";
 import { type ProviderSettings, providerSettings } from "./auth/provider/settings.ts";
 import { type Limits, limitSettings } from "./limits/settings.ts";
-import { type ShardConfig, shardSettings } from "./shards/settings.ts";
 import { splitAddress } from "./transports/address.ts";
 import { originError } from "./transports/origins.ts";
 
@@ -50,8 +49,6 @@ export type GatewayConfig = {
   /** How much of the audit log is kept. */
   readonly audit: AuditBounds;
   readonly limits: Limits;
-  /** The shards beside home. */
-  readonly shards: readonly ShardConfig[];
 };
 
 const authentications = ["none", "tokens"] as const;
@@ -96,7 +93,7 @@ export function readConfig(sources: SettingsSources): GatewayConfig {
 /** Reads the gateway's settings. */
 export function gatewaySettings(read: SettingsReader): GatewayConfig {
   const callers = callerSettings(read);
-  const settings = {
+  const config: GatewayConfig = {
     grpc: {
       host: read.string("gateway.grpc.host", "127.0.0.1", { description: "Where gRPC listens." }),
       port: read.port("gateway.grpc.port", 7051, { description: "gRPC, for clients and taps." }),
@@ -126,7 +123,6 @@ export function gatewaySettings(read: SettingsReader): GatewayConfig {
     audit: auditBounds(read),
     limits: limitSettings(read),
   };
-  const config: GatewayConfig = { ...settings, shards: shardSettings(read, settings) };
   for (const reason of config.origins.flatMap((origin) => originError(origin) ?? [])) {
     read.addError(`gateway.origins: ${reason}`);
   }

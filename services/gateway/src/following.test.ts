@@ -57,7 +57,6 @@ beforeAll(async () => {
         audit: defaultBounds,
         tls: undefined,
         limits: defaultLimits,
-        shards: [],
       },
       silentLogger,
     ),

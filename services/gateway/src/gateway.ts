@@ -1,3 +1,4 @@
+import { ReportedConditions } from "@tapedeck/shared/service/condition";
 import { type Readiness, reportReadiness } from "@tapedeck/shared/service/health";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { createMetrics } from "@tapedeck/shared/service/metrics";
@@ -5,6 +6,7 @@ import { openCertificate } from "@tapedeck/shared/service/tls/certificate";
 import { servicesChannel } from "@tapedeck/shared/service/tls/grpc-credentials";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { knownTokens } from "@tapedeck/shared/tokens/known-tokens";
+import { gatewayApis } from "./apis.ts";
 import { AuditLog } from "./audit/audit-log.ts";
 import { SignInAudit } from "./audit/sign-in-audit.ts";
 import { type Authenticator, everyone } from "./auth/authenticator.ts";
@@ -15,9 +17,11 @@ import { limitedAuthenticator } from "./limits/limited-authenticator.ts";
 import { callerLimits } from "./limits/limits.ts";
 import { Listeners } from "./listeners.ts";
 import { type LogLink, linkLog } from "./log-link.ts";
+import { maintainClient } from "./maintain-client.ts";
 import { gatewayMetrics } from "./metrics.ts";
 import { OtherWorkspaces } from "./other-workspaces.ts";
-import { failureOf, openShards, readinessOfAll, serveShards } from "./shards/shards.ts";
+import { queryClient } from "./query-client.ts";
+import { gatewayReadiness } from "./readiness.ts";
 import { UnrecordedEndpoints } from "./unrecorded-endpoints.ts";
 
 /** A running gateway. Disposing it closes its listeners. */
@@ -58,8 +62,12 @@ export async function startGateway(config: GatewayConfig, logger: Logger, times:
   const link = stack.use(linkLog(config.nats, limits.historyReaders, logger));
   const auditLog = stack.use(new AuditLog({ nats: link.nats, bounds: config.audit, logger }));
   const metrics = gatewayMetrics(registry, logger, auditLog.record);
-  const shards = openShards({ config, channel, link, limits, metrics, auditLog, logger, stack });
-  const readiness = () => readinessOfAll(shards);
+  const query = stack.use(queryClient(config.query, config.servicesKey, limits.queryMs, channel));
+  const services = stack.use(maintainClient(config, config.servicesKey, channel));
+  const apis = gatewayApis({ config, channel, link, query, services, limits, metrics, auditLog, logger, stack });
+  const conditions = new ReportedConditions();
+  link.opened.then(() => conditions.listen(link.nats().connection)).catch(() => {}); // the next gateway tries again
+  const readiness = gatewayReadiness({ link, query, conditions });
   reportReadiness(registry, readiness);
 
   const own = authenticator(config, link, logger, stack);
@@ -67,27 +75,18 @@ export async function startGateway(config: GatewayConfig, logger: Logger, times:
   if (people !== undefined) stack.use(people);
   const closing = new AbortController();
   stack.defer(() => closing.abort());
-  const served = serveShards(shards, { config, logger, auditLog, signal: closing.signal, stack });
-  const limited = limitedAuthenticator(people?.authenticate ?? own, limits.refusalsPerMinute);
-  const authenticate = served.whileInPlace(limited);
-  const endpoints = new UnrecordedEndpoints({ config, logs: shards.map(({ link: { reader } }) => reader) });
-  const others = new OtherWorkspaces(
-    config,
-    shards.map(
-      ({ link: { nats } }) =>
-        () =>
-          nats().connection,
-    ),
-  );
-  // Readiness says that a log is away.
-  const ofLogs = async () =>
+  const authenticate = limitedAuthenticator(people?.authenticate ?? own, limits.refusalsPerMinute);
+  const endpoints = new UnrecordedEndpoints({ config, log: link.reader });
+  const others = new OtherWorkspaces(config, () => link.nats().connection);
+  // Readiness says that the log is away.
+  const ofLog = async () =>
     (await Promise.all([endpoints.warnings(), others.warnings()].map((found) => found.catch(() => [])))).flat();
-  const warnings = async () => [...shards.flatMap((shard) => shard.warnings()), ...(await ofLogs())];
+  const warnings = async () => [...conditions.now.warnings, ...(await ofLog())];
   const health = { readiness, warnings };
   const listeners = stack.use(
     new Listeners({
       config,
-      apis: served.apis,
+      apis,
       authenticate,
       pageSignIn: people?.pageSignIn,
       certificate,
@@ -101,8 +100,8 @@ export async function startGateway(config: GatewayConfig, logger: Logger, times:
   const addresses = await listeners.start();
 
   void reportHealth({ listeners, readiness, logger, signal: closing.signal });
-  void warnOnce({ warnings: ofLogs, opened: shards.map(({ link }) => link.opened), warn });
-  const failed = failureOf(shards, logger);
+  void warnOnce({ warnings: ofLog, opened: link.opened, warn });
+  const { failed } = link;
   await Promise.race([link.opened, failed, delay(startMs, closing.signal)]);
 
   const owned = stack.move();
@@ -130,13 +129,13 @@ function signInOf(
 
 type WarnOnce = {
   readonly warnings: () => Promise<readonly string[]>;
-  readonly opened: readonly Promise<void>[];
+  readonly opened: Promise<void>;
   readonly warn: (message: string) => void;
 };
 
-/** Once, when the logs are open. Later changes are in /readyz. */
+/** Once, when the log is open. Later changes are in /readyz. */
 async function warnOnce({ warnings, opened, warn }: WarnOnce): Promise<void> {
-  await Promise.all(opened);
+  await opened;
   for (const text of await warnings()) warn(text);
 }
 

@@ -139,7 +139,7 @@ export class Listeners implements AsyncDisposable {
       apiRoutes(app, apis.tapedeck, httpCaller, { bound: source, watch, limits, idleMs });
     }
     if (source === undefined) {
-      maintainRoutes(app, apis.maintain, httpCaller, { watch, limits, shards: apis.shards });
+      maintainRoutes(app, apis.maintain, httpCaller, { watch, limits });
       tokenRoutes(app, apis.tokens, httpCaller, { authenticate, watch });
       auditRoutes(app, apis.audit, httpCaller, { watch, limits });
       await openApiPage(app);

@@ -1,14 +1,10 @@
 import { type ChannelCredentials, type ChannelOptions, Client, Metadata } from "@grpc/grpc-js";
 import {
-  type ArriveRequest,
-  type ArriveResponse,
   type EraseDeveloperRequest,
   type EraseDeveloperResponse,
   type EraseRequest,
   type EraseResponse,
   MaintainService,
-  type MoveRequest,
-  type MoveResponse,
   type WaitingResponse,
 } from "@tapedeck/proto/tapedeck/v1/maintain";
 import { QueryService, type RebuildRequest, type RebuildResponse } from "@tapedeck/proto/tapedeck/v1/query";
@@ -18,8 +14,6 @@ import { fromServiceError } from "@tapedeck/shared/errors/grpc";
 export type MaintainClient = AsyncDisposable & {
   erase(request: EraseRequest, signal: AbortSignal): AsyncIterable<EraseResponse>;
   eraseDeveloper(request: EraseDeveloperRequest, signal: AbortSignal): AsyncIterable<EraseDeveloperResponse>;
-  move(request: MoveRequest, signal: AbortSignal): AsyncIterable<MoveResponse>;
-  arrive(request: ArriveRequest, signal: AbortSignal): AsyncIterable<ArriveResponse>;
   rebuild(request: RebuildRequest, signal: AbortSignal): AsyncIterable<RebuildProgress>;
   /** The items of configured sources' taps that are not in the log yet, in all workspaces. */
   waiting(signal: AbortSignal): AsyncIterable<WaitingResponse>;
@@ -78,8 +72,6 @@ export function maintainClient(
   return {
     erase: (request, signal) => ask(toIngest, MaintainService.erase, request, signal),
     eraseDeveloper: (request, signal) => ask(toIngest, MaintainService.eraseDeveloper, request, signal),
-    move: (request, signal) => ask(toIngest, MaintainService.move, request, signal),
-    arrive: (request, signal) => ask(toIngest, MaintainService.arrive, request, signal),
     async *rebuild(request, signal) {
       for await (const response of ask(toQuery, QueryService.rebuild, request, signal)) yield progressOf(response);
     },

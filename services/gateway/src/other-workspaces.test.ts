@@ -11,7 +11,7 @@ it("a server without tokens names the workspaces whose recordings it no longer s
     await testWriter(log.writer, source).append(1, { session: "A", channel: "tapedeck", kind: "session.started" });
   };
   const warnings = (workspace: string, auth: "none" | "tokens" = "none") =>
-    new OtherWorkspaces({ workspace, auth }, [() => log.nc]).warnings();
+    new OtherWorkspaces({ workspace, auth }, () => log.nc).warnings();
   expect(await warnings("acme")).toEqual([]);
   await record("default");
   expect(await warnings("default")).toEqual([]);

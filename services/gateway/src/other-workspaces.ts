@@ -21,16 +21,16 @@ const rememberedMs = 60_000;
  */
 export class OtherWorkspaces {
   readonly #config: Pick<GatewayConfig, "workspace" | "auth">;
-  readonly #connections: readonly (() => NatsConnection)[];
+  readonly #connection: () => NatsConnection;
   #lookedUp: { readonly at: number; readonly found: Promise<readonly string[]> } | undefined;
 
-  /** `connections`: to the NATS of all shards. @throws TapedeckError not_ready */
-  constructor(config: Pick<GatewayConfig, "workspace" | "auth">, connections: readonly (() => NatsConnection)[]) {
+  /** @throws TapedeckError not_ready where the connection does */
+  constructor(config: Pick<GatewayConfig, "workspace" | "auth">, connection: () => NatsConnection) {
     this.#config = config;
-    this.#connections = connections;
+    this.#connection = connection;
   }
 
-  /** At most one sentence. Rejects while a log is away. */
+  /** At most one sentence. Rejects while the log is away. */
   async warnings(): Promise<readonly string[]> {
     const { auth, workspace } = this.#config;
     if (auth !== "none") return [];
@@ -47,8 +47,7 @@ export class OtherWorkspaces {
   }
 
   async #findAll(): Promise<readonly string[]> {
-    const found = await Promise.all(this.#connections.map((connection) => workspacesIn(connection())));
-    return [...new Set(found.flat())].toSorted();
+    return [...new Set(await workspacesIn(this.#connection()))].toSorted();
   }
 }
 

@@ -17,7 +17,7 @@ it("many probes of /readyz read the log once", async () => {
     workspace: "default",
     auth: "none" as const,
   };
-  const endpoints = new UnrecordedEndpoints({ config, logs: [() => counted] });
+  const endpoints = new UnrecordedEndpoints({ config, log: () => counted });
   const all = await Promise.all(Array.from({ length: 50 }, () => endpoints.warnings()));
   expect(all.flat()).toHaveLength(50);
   await endpoints.warnings();

@@ -6,8 +6,8 @@ import type { Endpoint, GatewayConfig } from "./config.ts";
 
 export type UnrecordedEndpointsOptions = {
   readonly config: Pick<GatewayConfig, "endpoints" | "workspace" | "auth">;
-  /** The logs of all shards. @throws TapedeckError not_ready */
-  readonly logs: readonly (() => Pick<LogReader, "lastMatch">)[];
+  /** @throws TapedeckError not_ready */
+  readonly log: () => Pick<LogReader, "lastMatch">;
 };
 
 /** How old an answer may be. */
@@ -15,17 +15,17 @@ const rememberedMs = 5_000;
 
 /** The endpoints whose source has not been recorded. Their clients wait, for ever if its name is mistyped. */
 export class UnrecordedEndpoints {
-  readonly #logs: UnrecordedEndpointsOptions["logs"];
+  readonly #log: UnrecordedEndpointsOptions["log"];
   #lookedUp: { readonly at: number; readonly done: Promise<void> } | undefined;
   /** With the subjects of its source. An endpoint that was found recorded once is not looked up again. */
   readonly #pending: Map<Endpoint, string>;
 
-  constructor({ config, logs }: UnrecordedEndpointsOptions) {
-    this.#logs = logs;
+  constructor({ config, log }: UnrecordedEndpointsOptions) {
+    this.#log = log;
     this.#pending = new Map(config.endpoints.map((endpoint) => [endpoint, subjectsOf(endpoint, config)]));
   }
 
-  /** One sentence for each. @throws TapedeckError not_ready while a log is away */
+  /** One sentence for each. @throws TapedeckError not_ready while the log is away */
   async warnings(): Promise<readonly string[]> {
     await this.#lookUpAll();
     return [...this.#pending.keys()].map(({ source, grpc, http }) => {
@@ -34,7 +34,7 @@ export class UnrecordedEndpoints {
     });
   }
 
-  /** Everyone may request /readyz, so the logs are asked only once in a while. */
+  /** Everyone may request /readyz, so the log is asked only once in a while. */
   async #lookUpAll(): Promise<void> {
     const now = performance.now();
     if (this.#lookedUp === undefined || now - this.#lookedUp.at >= rememberedMs) {
@@ -45,8 +45,7 @@ export class UnrecordedEndpoints {
   }
 
   async #lookUp(endpoint: Endpoint, subjects: string): Promise<void> {
-    const lasts = await Promise.all(this.#logs.map((log) => log().lastMatch([subjects])));
-    if (lasts.some((last) => mayHoldEvents(logStart, last))) this.#pending.delete(endpoint);
+    if (mayHoldEvents(logStart, await this.#log().lastMatch([subjects]))) this.#pending.delete(endpoint);
   }
 }
 

@@ -64,9 +64,6 @@ export class IngestLog implements AsyncDisposable {
     return [this.#damage?.warning].filter((warning) => warning !== undefined);
   }
 
-  /** See DamageWatch.checkNow. */
-  readonly checkNow = (): void => this.#damage?.checkNow();
-
   async bounds() {
     if (this.#store === undefined) throw new Error("the log is unavailable");
     return this.#store.log.reader.bounds();

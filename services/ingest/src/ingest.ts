@@ -76,7 +76,6 @@ export async function startIngest(config: IngestConfig, logger: Logger): Promise
       recorder,
       store: () => log.store,
       waiting: () => [...locals.values()].map(waitingOf),
-      onArrived: log.checkNow,
       onInternal: (err) => logger.error({ err }, "a push failed"),
     }),
   );

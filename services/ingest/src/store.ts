@@ -11,7 +11,6 @@ import { type LogEnds, openEnds } from "./record/journal/ends.ts";
 import { openLeases } from "./record/journal/lease.ts";
 import { assertLogEnd, assertSameLog } from "./record/journal/log-end.ts";
 import { recordingDelays } from "./record/journal/recording-delays.ts";
-import { MoveMarks } from "./record/moves/move-marks.ts";
 import type { Store } from "./record/recorder-options.ts";
 
 /** Bound of the facts beside a frame, and of the headers. */
@@ -21,7 +20,7 @@ const besideFrameBytes = 600 * 1024;
 const tablesMs = 3_000;
 
 export type OpenStore = Store & {
-  readonly log: Omit<Log, keyof AsyncDisposable> & { readonly ends: LogEnds; readonly moves: MoveMarks };
+  readonly log: Omit<Log, keyof AsyncDisposable> & { readonly ends: LogEnds };
 } & AsyncDisposable;
 
 /** Connects to the log and retries until it succeeds. Resolves with undefined when the signal aborts. */
@@ -62,7 +61,7 @@ async function storeOn(log: ConnectedLog, ingest: string, signal: AbortSignal): 
   const writer = timed(log.writer);
   return {
     nats,
-    log: { reader, writer, stored, epoch, ends, moves: new MoveMarks(nats) },
+    log: { reader, writer, stored, epoch, ends },
     assertWhole,
     leases,
     frameBytes,

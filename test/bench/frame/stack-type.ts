@@ -3,12 +3,9 @@ import type { NatsConnection } from "nats";
 import type { ServiceName, ServiceProcess } from "../../faults/service-process.ts";
 import type { Processes } from "./processor-time.ts";
 
-/** The credentials that NATS requires of a client. */
-export type NatsLogin = { readonly user?: string; readonly pass?: string };
-
 /** Servers as in production (every message and every commit on disk), and the services that a part needs. */
 export type Stack = AsyncDisposable & {
-  readonly nats: { readonly url: string; readonly connection: NatsConnection; readonly login?: NatsLogin };
+  readonly nats: { readonly url: string; readonly connection: NatsConnection };
   readonly log: Log;
   /** A connection string. */
   readonly database: string;

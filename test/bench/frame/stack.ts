@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { chmod, mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { findNatsServer, type NatsAccount, type NatsServer, startNatsServer } from "@tapedeck/infra/local/nats-server";
+import { findNatsServer, type NatsServer, startNatsServer } from "@tapedeck/infra/local/nats-server";
 import { startPostgres } from "@tapedeck/infra/local/postgres";
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import { connect } from "nats";
@@ -16,13 +16,9 @@ export type StackOptions = {
   readonly services: readonly ServiceName[];
   readonly sources?: readonly StackSource[];
   readonly env?: Readonly<Record<string, string>>;
-  /** A server shared by several stacks, each with its own account. Default: the stack's own server. */
-  readonly nats?: NatsLogin;
   /** Loads nothing into the services, so that their idle time is their own; `loopHolds` is then unavailable. */
   readonly bare?: boolean;
 };
-
-export type NatsLogin = { readonly url: string; readonly user: string; readonly password: string };
 
 export type StackSource = { readonly developer: string; readonly address: string };
 
@@ -43,21 +39,18 @@ export async function startStack(bench: Bench, options: StackOptions): Promise<S
   await using cleanup = new AsyncDisposableStack();
   const folder = await bench.newFolder("data");
   await chmod(folder, 0o711); // started by root, Postgres runs as another user
-  const own = options.nats === undefined ? cleanup.use(await startNats(folder)) : undefined;
-  const nats = options.nats ?? { url: own?.url ?? "" };
+  const nats = cleanup.use(await startNats(folder));
   const postgres =
     bench.options.postgres ??
     cleanup.use(await startPostgres({ dataDir: join(folder, "postgres"), port: 0, persistent: false, fsync: true }));
   const name = `tapedeck_${randomBytes(6).toString("hex")}`;
   await postgres.ensureDatabase(name);
-  const login = "user" in nats ? { user: nats.user, pass: nats.password } : {};
-  const connection = cleanup.adopt(await connect({ servers: nats.url, ...login }), (nc) => nc.close());
+  const connection = cleanup.adopt(await connect({ servers: nats.url }), (nc) => nc.close());
   const log = cleanup.use(await openLog(connection, { syncKnown: true }));
   await mkdir(join(folder, "spill"));
   const database = postgres.url(name);
   const env = {
     TAPEDECK_NATS_URL: nats.url,
-    ...("user" in nats && { TAPEDECK_NATS_USER: nats.user, TAPEDECK_NATS_PASSWORD: nats.password }),
     TAPEDECK_POSTGRES_URL: database,
     TAPEDECK_SERVICES_KEY: "bench",
     TAPEDECK_SOURCES: JSON.stringify((options.sources ?? []).map((source) => ({ project: "shop", ...source }))),
@@ -68,7 +61,7 @@ export async function startStack(bench: Bench, options: StackOptions): Promise<S
   const idle = cleanup.use(await startWorker<typeof idleProcess>(new URL("../workers/idle.ts", import.meta.url)));
   const owned = cleanup.move();
   return {
-    nats: { url: nats.url, connection, login },
+    nats: { url: nats.url, connection },
     log,
     database,
     services,
@@ -77,7 +70,7 @@ export async function startStack(bench: Bench, options: StackOptions): Promise<S
     http: services.gateway?.addresses.http ?? "",
     processes: {
       ...Object.fromEntries(Object.entries(services).map(([name, { pid }]) => [name, pid])),
-      ...(own !== undefined && { nats: own.pid }),
+      nats: nats.pid,
       postgres: postgres.pid,
     },
     async loopHolds() {
@@ -90,9 +83,9 @@ export async function startStack(bench: Bench, options: StackOptions): Promise<S
 }
 
 /** The same as in production: every message is on disk before it is acknowledged. */
-export async function startNats(folder: string, accounts: readonly NatsAccount[] = []): Promise<NatsServer> {
+export async function startNats(folder: string): Promise<NatsServer> {
   const binary = await findNatsServer({ bin: join(root, ".tapedeck", "bin"), log: () => {} });
-  return startNatsServer({ binary, dataDir: join(folder, "nats"), port: 0, syncAlways: true, accounts });
+  return startNatsServer({ binary, dataDir: join(folder, "nats"), port: 0, syncAlways: true });
 }
 
 type Services = Partial<Record<ServiceName, ServiceProcess>>;

@@ -10,7 +10,6 @@ import { projection } from "./projection.ts";
 import { realSkaffold } from "./real-skaffold.ts";
 import { replay } from "./replay.ts";
 import { search } from "./search.ts";
-import { shards } from "./shards.ts";
 import { state } from "./state.ts";
 import { stats } from "./stats.ts";
 import { views } from "./views.ts";
@@ -30,16 +29,15 @@ export const parts = {
   harm,
   peers,
   views,
-  shards,
   "real-skaffold": realSkaffold,
 } satisfies Record<string, (bench: Bench) => Promise<void>>;
 
 export type PartName = keyof typeof parts;
 export const partNames = Object.keys(parts) as readonly PartName[];
-const unusual: ReadonlySet<PartName> = new Set(["views", "shards", "real-skaffold"]);
+const unusual: ReadonlySet<PartName> = new Set(["views", "real-skaffold"]);
 /**
- * The parts of a run that names none. The views are meaningful only at millions of operations, shards only on many
- * cores, and the real Skaffold needs a project.
+ * The parts of a run that names none. The views are meaningful only at millions of operations, and the real Skaffold needs
+ * a project.
  */
 export const defaultParts = partNames.filter((name) => !unusual.has(name));
 
@@ -66,7 +64,6 @@ const sizeMatters: Readonly<Record<PartName, SizeMatters>> = {
   idle: "no",
   harm: "no",
   peers: "no",
-  shards: "no",
   "real-skaffold": "no",
 };
 

@@ -25,7 +25,7 @@ export const startRaw = (): Promise<Raw> =>
 
 export async function startObserver({ nats }: Pick<Stack, "nats">): Promise<Observer> {
   const observer = await startWorker<typeof logObserver>(new URL("../workers/log-observer.ts", import.meta.url));
-  await observer.call("observe", nats.url, nats.login ?? {});
+  await observer.call("observe", nats.url);
   return observer;
 }
 

@@ -7,12 +7,9 @@ import { now, SightingLog, type Sightings } from "../frame/arrivals.ts";
 const log = new SightingLog();
 let expected = { count: 0, reached: () => {} };
 
-/** Observes a log from now on; repeated calls add logs. Resolves when the live end is reached. */
-export async function observe(
-  url: string,
-  login: { readonly user?: string; readonly pass?: string } = {},
-): Promise<void> {
-  const { reader } = await openLog(await connect({ servers: url, ...login }), { create: false, syncKnown: true });
+/** Observes a log from now on. Resolves when the live end is reached. */
+export async function observe(url: string): Promise<void> {
+  const { reader } = await openLog(await connect({ servers: url }), { create: false, syncKnown: true });
   const { lastOffset } = await reader.bounds();
   const caughtUp = Promise.withResolvers<void>();
   const { signal } = new AbortController();

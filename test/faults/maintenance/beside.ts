@@ -1,7 +1,7 @@
 import { delay } from "@tapedeck/shared/sync/delay";
 import { ulid } from "ulid";
 import { expect } from "vitest";
-import { linkTo, PushingTap } from "../../shards/pushing-tap.ts";
+import { linkTo, PushingTap } from "../../harness/pushing-tap.ts";
 import type { Processes } from "../processes.ts";
 
 /** How long recording took, in ms from the tap to the acknowledgement by the recorder. */

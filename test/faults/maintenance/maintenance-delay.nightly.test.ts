@@ -5,8 +5,7 @@ import { connect } from "nats";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type Processes, startProcesses } from "../processes.ts";
 import { besideOf, delaysLittle, untilLong } from "./beside.ts";
-import { moveStep } from "./move-step.ts";
-import { seedSession, seedText, seedWorkspace } from "./seed.ts";
+import { seedSession, seedText } from "./seed.ts";
 
 // Erasures: erase-delay.nightly.test.ts.
 
@@ -88,30 +87,5 @@ it("text that expires delays recording by 200 ms at most", { timeout: 900_000 },
       await until(isRemoved, { message: "the text to expire", deadlineMs: 120_000 });
       await untilLong(() => delay(500).then(() => "more"));
     },
-  });
-});
-
-it("the removal of a moved workspace delays recording by 200 ms at most", { timeout: 1_800_000 }, async () => {
-  await using _paused = await pauseChecks();
-  const address = on.services.ingest.addresses.grpc ?? "";
-  const workspaces = Array.from({ length: 24 }, (_, at) => `left-${at}`);
-  const toSeed = workspaces.values();
-  const seedNext = async () => {
-    for (const workspace of toSeed) {
-      await seedWorkspace(on, workspace, 1_000);
-      await moveStep(address, { workspace, step: "LEAVING" });
-    }
-  };
-  await Promise.all([1, 2, 3, 4].map(seedNext));
-  const left = workspaces.values();
-  await delaysLittle(besideOf(on), {
-    what: "removals of 1,000 messages each",
-    round: () =>
-      untilLong(async () => {
-        const { value: workspace } = left.next();
-        if (workspace === undefined) return "over";
-        expect(await moveStep(address, { workspace, step: "GONE" })).toMatchObject({ state: "gone", messages: 0n });
-        return "more";
-      }),
   });
 });

@@ -36,11 +36,6 @@ export async function seedSession(on: Processes, session: string, events: number
   await until(isThere, { message: "query to have the session" });
 }
 
-/** Writes a workspace of one source, one event in each message. */
-export async function seedWorkspace(on: Processes, workspace: string, messages: number): Promise<void> {
-  await seedMessages(on, sourceName({ ...shop, workspace, developer: "lee" }), { messages });
-}
-
 /** Writes messages of text that expire together, of several sources beside each other. */
 export async function seedText(on: Processes, messages: number, ttlSeconds: number): Promise<void> {
   const sources = ["lee", "max", "noa", "pat"].map((developer) =>

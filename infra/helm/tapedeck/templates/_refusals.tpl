@@ -149,28 +149,6 @@ switches this off: on Kubernetes one word, such as LoadBalancer, exposes a serve
 {{- if ($v.settings.oidc | default dict).clientSecret -}}
   {{- $why = append $why "settings.oidc.clientSecret: a ConfigMap would hold it. Give the gateway TAPEDECK_OIDC_CLIENT_SECRET from a secret, by gateway.deployment.patch." -}}
 {{- end -}}
-{{- range $v.settings.shards -}}
-  {{- $shard := .name -}}
-  {{- $addresses := dict "nats.url" (.nats | default dict).url "query" .query "ingest" .ingest -}}
-  {{- range $key := list "nats.url" "query" "ingest" -}}
-    {{- if not (get $addresses $key) -}}
-      {{- $why = append $why (printf "settings.shards: %s of %v is missing." $key $shard) -}}
-    {{- end -}}
-  {{- end -}}
-  {{- range $url := (.nats | default dict).url | default "" | splitList "," | compact -}}
-    {{- if not (or (include "tapedeck.isInside" $url) (hasPrefix "tls://" (trim $url))) -}}
-      {{- $why = append $why (printf "settings.shards: %s of %v is beyond the cluster, and passwords and events would go there without TLS. Use tls://…" (include "tapedeck.hostOf" $url) $shard) -}}
-    {{- end -}}
-  {{- end -}}
-  {{- range $address := list .query .ingest | compact -}}
-    {{- if not (or (include "tapedeck.isInside" $address) $v.services.tls.secretName) -}}
-      {{- $why = append $why (printf "settings.shards: %s of %v is beyond the cluster, and events would go there without TLS. Set services.tls.secretName, and TLS there too." (include "tapedeck.hostOf" $address) $shard) -}}
-    {{- end -}}
-  {{- end -}}
-  {{- if (.nats | default dict).password -}}
-    {{- $why = append $why (printf "settings.shards: a ConfigMap would hold the password of %v. Give the gateway all of TAPEDECK_SHARDS from a secret, by gateway.deployment.patch." .name) -}}
-  {{- end -}}
-{{- end -}}
 
 {{- with $why -}}{{- fail (printf "\n  %s\n" (join "\n  " .)) -}}{{- end -}}
 {{- end -}}

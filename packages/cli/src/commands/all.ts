@@ -33,7 +33,6 @@ const commands: Readonly<Record<string, () => Promise<Command>>> = {
   "new-epoch": async () => (await import("./new-epoch/command.ts")).newEpochCommand(),
   token: async () => (await import("./token/command.ts")).tokenCommand(),
   audit: async () => (await import("./audit/command.ts")).auditCommand(),
-  shard: async () => (await import("./shard/command.ts")).shardCommand(),
   "sql-role": async () => (await import("./sql-role/command.ts")).sqlRoleCommand(),
   login: async () => (await import("./login/command.ts")).loginCommand(),
   logout: async () => (await import("./login/command.ts")).logoutCommand(),

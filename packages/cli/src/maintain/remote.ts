@@ -1,5 +1,4 @@
 import { Readable } from "node:stream";
-import { text } from "node:stream/consumers";
 import type { ReadableStream } from "node:stream/web";
 import type { AuditEntry } from "@tapedeck/shared/audit/entry";
 import type { SessionExport } from "@tapedeck/shared/audit/session-exports";
@@ -15,11 +14,6 @@ export type RemoteMaintenance = {
   readonly erase: (session: string, signal: AbortSignal) => AsyncIterable<Erasing>;
   readonly eraseDeveloper: (developer: string, signal: AbortSignal) => AsyncIterable<ErasingDeveloper>;
   readonly rebuild: (signal: AbortSignal) => AsyncIterable<Rebuilding>;
-  readonly shards: () => Promise<readonly ShardLine[]>;
-  readonly move: (
-    move: { readonly workspace: string; readonly to: string },
-    signal: AbortSignal,
-  ) => AsyncIterable<Moving>;
   /** The audit log (who did what), the oldest first. Times are RFC 3339. */
   readonly audit: (period: { readonly since?: string; readonly until?: string }) => AsyncIterable<AuditEntry>;
   /** Gives the pieces to `take`, and what stands at the end. */
@@ -47,21 +41,14 @@ export type ErasingDeveloper = {
   readonly tokens?: readonly { readonly id: string; readonly name: string }[];
 };
 export type Rebuilding = { readonly messages: number; readonly done: number; readonly events: number };
-export type ShardLine = { readonly name: string; readonly state: string; readonly workspaces: readonly string[] };
-export type Moving = {
-  readonly step: "copying" | "comparing" | "fencing" | "switched" | "removing" | "rebuilding";
-  readonly all: number;
-  readonly done: number;
-};
 export type BackupEnd = { readonly snapshot: Snapshot; readonly tokens: TokenBackup };
 
 /** Uses the HTTP API of the named or chosen gateway (`chosenTapedeck`), with an admin's token if one is needed. */
 export function remoteMaintenance(url: string | undefined): RemoteMaintenance {
   const { base, headers } = httpBase(url);
 
-  async function ask(method: string, path: string, signal?: AbortSignal, body?: object): Promise<Readable> {
-    const sent = body && { body: JSON.stringify(body), headers: { ...headers, "content-type": "application/json" } };
-    const request = { method, headers, ...sent, ...(signal && { signal }) };
+  async function ask(method: string, path: string, signal?: AbortSignal): Promise<Readable> {
+    const request = { method, headers, ...(signal && { signal }) };
     const response = await fetch(`${base}/api/v1/${path}`, request).catch((error: Error) => {
       const { message } = nobodyAnswers(base, (error.cause as NodeJS.ErrnoException | undefined)?.code);
       throw new PassingError(message, { cause: error });
@@ -72,14 +59,9 @@ export function remoteMaintenance(url: string | undefined): RemoteMaintenance {
     throw passing.includes(response.status) ? new PassingError(message) : new CommandError(message);
   }
 
-  async function* progress<T>(
-    method: string,
-    path: string,
-    signal?: AbortSignal,
-    body?: object,
-  ): AsyncGenerator<T, void> {
+  async function* progress<T>(method: string, path: string, signal?: AbortSignal): AsyncGenerator<T, void> {
     try {
-      for await (const line of linesOf(await ask(method, path, signal, body))) {
+      for await (const line of linesOf(await ask(method, path, signal))) {
         const { type, error, ...update } = JSON.parse(line) as { type: string; error?: ErrorBody };
         if (type === "complete") return;
         if (error?.code === "not_ready") throw new PassingError(error.message);
@@ -117,11 +99,6 @@ export function remoteMaintenance(url: string | undefined): RemoteMaintenance {
     eraseDeveloper: (developer, signal) =>
       erase<ErasingDeveloper>(`developers/${encodeURIComponent(developer)}`, signal),
     rebuild: (signal) => progress<Rebuilding>("POST", "rebuild", signal),
-    async shards() {
-      const { items } = JSON.parse(await text(await ask("GET", "shards"))) as { items: readonly ShardLine[] };
-      return items;
-    },
-    move: (move, signal) => progress<Moving>("POST", "shards/move", signal, move),
     audit: (period) => progress<AuditEntry>("GET", `audit?${new URLSearchParams(period)}`),
     async backUp(take, signal) {
       for await (const { letter, content } of framesOf(await ask("GET", "backup", signal))) {

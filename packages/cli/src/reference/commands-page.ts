@@ -10,7 +10,7 @@ const groups: Readonly<Record<string, readonly string[]>> = {
     ...["loops", "search", "why", "explain", "compare", "stats"],
   ],
   export: ["export", "replay"],
-  maintain: ["erase", "rebuild", "backup", "restore", "shard", "new-epoch", "doctor", "uninstall"],
+  maintain: ["erase", "rebuild", "backup", "restore", "new-epoch", "doctor", "uninstall"],
   access: ["login", "logout", "context", "token", "audit", "sql-role", "completion"],
 };
 

@@ -18,7 +18,6 @@ export const auditActions = [
   "developer.erasure-begun",
   "developer.erased",
   "tables.rebuilt",
-  "workspace.moved",
   "log.backed-up",
   "log.restored",
   "log.epoch-renewed",

@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { decodeEvent, encodeEvent } from "../events/codec.ts";
 import { sourceName } from "../source.ts";
 import { testEvent } from "../testing/log-messages.ts";
-import { encodeBatch, eventsIn, eventsOf, frameOf, labelsOf, layoutOf, movedBatch, sessionOf } from "./batch.ts";
+import { encodeBatch, eventsIn, frameOf, labelsOf, sessionOf } from "./batch.ts";
 import { indexesPerMessage } from "./offset.ts";
 
 const alice = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
@@ -20,20 +20,6 @@ it.each([0, 100, 127, 128, 16_383, 16_384, 2_097_152])(
     expect(Buffer.from(RecordBatch.encode({ events }).finish()).equals(body)).toBe(true);
   },
 );
-
-it("a message that moves keeps the bytes of its events, and says what it was before", () => {
-  const events = [1, 2].map((ordinal) => testEvent(alice, ordinal));
-  const body = encodeBatch(events.map(encodeEvent));
-  expect(layoutOf(body).moved).toBeUndefined();
-  const first = { epoch: "t3k9x2", sequence: 2 ** 43 - 1, recordedAtMs: 1_800_000_000_123 };
-  const moved = movedBatch(body, first);
-  expect(layoutOf(moved).moved).toEqual(first);
-  expect(eventsIn(moved).map(decodeEvent)).toEqual(events);
-  expect(Buffer.from(eventsOf(moved)).equals(body)).toBe(true);
-  const second = { epoch: "other1", sequence: 1, recordedAtMs: 1 };
-  expect(layoutOf(movedBatch(moved, second)).moved).toEqual(second);
-  expect(movedBatch(moved, second)).toEqual(movedBatch(body, second));
-});
 
 it("labels are read without the rest", () => {
   const bytes = encodeEvent(testEvent(alice, 1, { channel: "v2", kind: "deploy.failed" }));

@@ -1,7 +1,6 @@
-import { Moved } from "@tapedeck/proto/tapedeck/v1/log";
 import { asBuffer } from "../as-buffer.ts";
 import { Fields } from "./fields.ts";
-import { indexesPerMessage, type Sequence } from "./offset.ts";
+import { indexesPerMessage } from "./offset.ts";
 
 /** The body of a message of the log is a RecordBatch (proto/tapedeck/v1/log.proto), made of events that are encoded already. */
 
@@ -11,7 +10,6 @@ export const batchLimits = { events: indexesPerMessage, bytes: 64 * 1024 } as co
 /** Tag of RecordBatch.events. */
 const eventsTag = 0x0a;
 const eventsField = 1;
-const movedField = 2;
 
 /** Fields of Event. */
 const sessionField = 3;
@@ -45,53 +43,23 @@ export function encodeBatch(events: readonly Uint8Array[]): Uint8Array {
  * @throws when the bytes are not a batch
  */
 export function eventsIn(body: Uint8Array): readonly Uint8Array[] {
-  const { ends } = layoutOf(body);
+  const ends = eventBounds(body);
   return Array.from({ length: ends.length / 2 }, (_, index) => body.subarray(ends[2 * index], ends[2 * index + 1]));
 }
 
-/** What a message was in the log of the shard that its workspace was moved from. */
-export type MovedFrom = { readonly epoch: string; readonly sequence: Sequence; readonly recordedAtMs: number };
-
-export type BatchLayout = {
-  /** Where each event begins and ends, one after the other: for readers who want few of them. */
-  readonly ends: readonly number[];
-  /** Undefined for a message that was recorded in this log. */
-  readonly moved: MovedFrom | undefined;
-};
-
-/** @throws when the bytes are not a batch */
-export function layoutOf(body: Uint8Array): BatchLayout {
+/**
+ * Where each event begins and ends, one after the other: for readers who want few of them.
+ * @throws when the bytes are not a batch
+ */
+export function eventBounds(body: Uint8Array): readonly number[] {
   const fields = new Fields(body);
   const ends: number[] = [];
-  let moved: MovedFrom | undefined;
   while (fields.next()) {
-    if (!fields.isContent) continue;
-    if (fields.field === eventsField) ends.push(fields.start, fields.end);
-    else if (fields.field === movedField) moved = decodeMoved(body.subarray(fields.start, fields.end));
+    if (fields.isContent && fields.field === eventsField) ends.push(fields.start, fields.end);
   }
   const count = ends.length / 2;
   if (count === 0 || count > indexesPerMessage) throw new Error(`${count} events in one message`);
-  return { ends, moved };
-}
-
-/** The same events, with what their message was in the log that it leaves. */
-export function movedBatch(body: Uint8Array, { epoch, sequence, recordedAtMs }: MovedFrom): Uint8Array {
-  const moved = Moved.encode({ epoch, sequence: BigInt(sequence), recorded_at_ms: BigInt(recordedAtMs) }).finish();
-  const batch = eventsOf(body);
-  const head = [movedField * 8 + 2, moved.byteLength];
-  return Buffer.concat([batch, Buffer.from(head), moved]);
-}
-
-/** The batch without what it was in an earlier log. */
-export function eventsOf(body: Uint8Array): Uint8Array {
-  const { ends, moved } = layoutOf(body);
-  // It stands behind the events.
-  return moved === undefined ? body : body.subarray(0, ends.at(-1));
-}
-
-function decodeMoved(bytes: Uint8Array): MovedFrom {
-  const { epoch, sequence, recorded_at_ms } = Moved.decode(bytes);
-  return { epoch, sequence: Number(sequence), recordedAtMs: Number(recorded_at_ms) };
+  return ends;
 }
 
 /** The fields that filters read first. They stand at the beginning, so that the rest need not be read. */

@@ -20,8 +20,8 @@ export const largestMessageBytes = Math.floor(7.9 * 1024 * 1024);
 const headerRoom = 4 * 1024;
 
 /** The headers of each message. */
-export const writerHeader = "Tapedeck-Writer";
-export const cursorHeader = "Tapedeck-Cursor";
+const writerHeader = "Tapedeck-Writer";
+const cursorHeader = "Tapedeck-Cursor";
 
 /** A failed expectation has two codes; on a cluster the second is the usual one. */
 export const wrongSequenceCodes: readonly number[] = [10071, 10164];

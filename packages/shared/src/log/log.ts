@@ -1,6 +1,5 @@
 import type { Event } from "../events/codec.ts";
 import type { SourceName } from "../source.ts";
-import type { MovedFrom } from "./batch.ts";
 import type { FormerEpoch } from "./epoch.ts";
 import type { Offset, Sequence } from "./offset.ts";
 import { mayShare } from "./subjects.ts";
@@ -9,10 +8,8 @@ import { mayShare } from "./subjects.ts";
 export type RecordedEvent = {
   /** With the log's epoch it is the position. */
   readonly offset: Offset;
-  /** When a log stored its message: this log, or the one of the shard that it was moved from. */
+  /** When the log stored its message. */
   readonly recordedAt: Date;
-  /** When this log stored it, where it was moved here: the time by which this log is searched. Absent: `recordedAt`. */
-  readonly storedAt?: Date;
   /** The event's; its message has a wider one. */
   readonly subject: string;
   readonly event: Event;
@@ -126,8 +123,6 @@ export type StoredMessage = {
   readonly expires: boolean;
   /** When, by the clock of the log; undefined: never. */
   readonly expiresAtMs: number | undefined;
-  /** Undefined for a message that was recorded in this log. */
-  readonly moved: MovedFrom | undefined;
   readonly data: Uint8Array;
 };
 

@@ -28,8 +28,8 @@ export class Absences {
   }
 
   /**
-   * From the first to the last message that is missing there. In the log of a workspace that was moved none is missing: the
-   * hole is then an empty one, before the next message of its source. None where only the log's beginning is.
+   * From the first to the last message that is missing there. Where the log lacks no sequence, the hole is an empty one, before
+   * the next message of its source. None where only the log's beginning is.
    */
   within({ source, sessions, after = 0, before: next }: HolePlace): readonly KnownHole[] {
     const before = next ?? this.#next - 1;

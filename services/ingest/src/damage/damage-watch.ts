@@ -35,7 +35,6 @@ const againMs = { failed: 5_000, unrecorded: 60_000 } as const;
 export class DamageWatch implements AsyncDisposable {
   readonly #options: DamageWatchOptions;
   readonly #running: Promise<void>;
-  #wake = new AbortController();
   #state: DamageState = { lost: new Map(), checkedSeq: 0, seconds: 0 };
 
   constructor(options: DamageWatchOptions) {
@@ -57,24 +56,14 @@ export class DamageWatch implements AsyncDisposable {
     return `the log has lost ${all} recorded ${all === 1 ? "event" : "events"}, because its files were damaged (${sources}): session.gap events show where; \`tapedeck restore\` restores a backup`;
   }
 
-  /** A workspace has arrived: what it lacks is to be known before the next regular check. */
-  checkNow(): void {
-    this.#wake.abort();
-  }
-
   async #run(): Promise<void> {
     const { signal, logger, everyMs } = this.#options;
     while (!signal.aborted) {
-      // A wake-up during the check is for one after it.
-      this.#wake = new AbortController();
       const done = await this.#check().catch((err: unknown) => {
         if (!signal.aborted) logger.warn({ err }, "the log could not be checked; trying again");
         return "failed" as const;
       });
-      await delay(
-        done === "all" ? everyMs : Math.min(everyMs, againMs[done]),
-        AbortSignal.any([signal, this.#wake.signal]),
-      );
+      await delay(done === "all" ? everyMs : Math.min(everyMs, againMs[done]), signal);
     }
   }
 

@@ -49,9 +49,8 @@ async function harness(textTtl?: number) {
   const limit = async (limits: Parameters<typeof jsm.streams.update>[1]) => jsm.streams.update(streamName, limits);
   const check = (more: Partial<LogCheckOptions> = {}) => {
     const signal = AbortSignal.timeout(60_000);
-    const moving = async () => new Set<string>();
     const pace = { rest: async () => {} };
-    return checkLog({ log, ends, moving, dropped: () => droppedBy(nc), rate: 1_000_000, pace, signal, ...more });
+    return checkLog({ log, ends, dropped: () => droppedBy(nc), rate: 1_000_000, pace, signal, ...more });
   };
   /** `meanwhile` happens when the first message was read. */
   const checkWhile = (meanwhile: () => Promise<unknown>) =>

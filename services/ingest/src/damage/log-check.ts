@@ -6,7 +6,7 @@ import type { Log } from "@tapedeck/shared/log/jetstream";
 import type { StoredMessage } from "@tapedeck/shared/log/log";
 import { type Sequence, sequenceOf } from "@tapedeck/shared/log/offset";
 import { sourceOfSubject } from "@tapedeck/shared/log/subjects";
-import { type SourceName, sourceParts } from "@tapedeck/shared/source";
+import type { SourceName } from "@tapedeck/shared/source";
 import { delay } from "@tapedeck/shared/sync/delay";
 import type { LogEnds } from "../record/journal/ends.ts";
 import type { Pace } from "../record/maintain/pace.ts";
@@ -16,8 +16,6 @@ import { type Hole, SourceHoles } from "./holes.ts";
 export type LogCheckOptions = {
   readonly log: Pick<Log, "stored" | "reader">;
   readonly ends: Pick<LogEnds, "all" | "firstSeq" | "dropBefore">;
-  /** Workspaces that are only partly here, because they are moved between shards, or no longer. */
-  readonly moving: () => Promise<ReadonlySet<string>>;
   /** The messages that the stream drops by its operator's limits. */
   readonly dropped: () => Promise<Dropped>;
   /** Messages a second, at most. */
@@ -80,12 +78,10 @@ export async function checkLog(options: LogCheckOptions): Promise<LogCheckResult
   absences.reached(done + 1);
   for (const [source, end] of known) holesOf(source).end(end);
   const begin = await firstOnPurpose(options, firstSeq);
-  // Asked at the end: what is gone by now is gone after its mark.
-  const moving = await options.moving();
-  const whole = [...sources].filter(([source]) => !moving.has(sourceParts(source).workspace));
+  const checked = [...sources.values()];
   return {
-    holes: whole.flatMap(([, one]) => one.holes(begin)),
-    places: whole.flatMap(([, one]) => one.allHoles(begin)).flatMap((place) => absences.within(place)),
+    holes: checked.flatMap((one) => one.holes(begin)),
+    places: checked.flatMap((one) => one.allHoles(begin)).flatMap((place) => absences.within(place)),
     reported: new Map([...sources].flatMap(([source, { reported }]) => (reported > 0 ? [[source, reported]] : []))),
     messages,
     lastSeq: done,

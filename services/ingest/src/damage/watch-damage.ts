@@ -32,7 +32,6 @@ export function watchDamage({ store, ingest, rate, signal, ...options }: WatchDa
     const checked = await checkLog({
       log,
       ends: log.ends,
-      moving: () => log.moves.closed(),
       dropped: () => droppedBy(nats),
       rate,
       pace,

@@ -44,7 +44,7 @@ it("a push over a network that swallows everything is found to be over, while on
     connectionLimits: { connections: 10, arrivalMs: 60_000 },
     key: "",
     workspace: "default",
-    recorder: { ...recorder, release: async () => {}, surveyLostSources: async () => {} },
+    recorder,
     store: () => undefined,
     waiting: () => [],
     onInternal: () => {},

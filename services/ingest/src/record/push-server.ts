@@ -2,15 +2,11 @@ import { timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
 import { type Metadata, Server, type ServerDuplexStream, type ServerWritableStream } from "@grpc/grpc-js";
 import {
-  type ArriveRequest,
-  type ArriveResponse,
   type EraseDeveloperRequest,
   type EraseDeveloperResponse,
   type EraseRequest,
   type EraseResponse,
   MaintainService,
-  type MoveRequest,
-  type MoveResponse,
   type WaitingRequest,
   type WaitingResponse,
 } from "@tapedeck/proto/tapedeck/v1/maintain";
@@ -25,8 +21,6 @@ import { serverCredentials } from "@tapedeck/shared/service/tls/grpc-credentials
 import { demoWorkspace, nameOfAscii, namePart } from "@tapedeck/shared/source";
 import { eraseCall } from "./maintain/erase-call.ts";
 import { eraseDeveloperCall } from "./maintain/erase-developer.ts";
-import { arriveCall } from "./moves/arrive.ts";
-import { moveCall } from "./moves/move-call.ts";
 import type { PushContext, Recorder } from "./recorder.ts";
 import type { Store } from "./recorder-options.ts";
 
@@ -40,13 +34,11 @@ export type PushServerOptions = {
   readonly key: string;
   /** The workspace of calls for which the gateway names none. */
   readonly workspace: string;
-  readonly recorder: Pick<Recorder, "push" | "release" | "surveyLostSources">;
+  readonly recorder: Pick<Recorder, "push">;
   /** Undefined while the log is unavailable. */
   readonly store: () => Store | undefined;
   /** The items that the taps of configured sources hold. */
   readonly waiting: () => Iterable<WaitingResponse>;
-  /** A workspace has arrived from another shard. */
-  readonly onArrived?: () => void;
   readonly onInternal: (error: unknown) => void;
   readonly liveness?: Liveness;
 };
@@ -55,7 +47,7 @@ export type PushServer = AsyncDisposable & { readonly address: string };
 
 /** tapedeck.v1.Recorder/Push for taps elsewhere. Rejects with one sentence when the port can't be had. */
 export async function startPushServer(options: PushServerOptions): Promise<PushServer> {
-  const { host, port, key, workspace, recorder, onArrived = () => {}, onInternal, liveness = grpcLiveness } = options;
+  const { host, port, key, workspace, recorder, onInternal, liveness = grpcLiveness } = options;
   const server = new Server({
     // The gateway's limit is below this, so it is that one which taps have to keep to.
     "grpc.max_receive_message_length": 64 * 1024 * 1024,
@@ -90,12 +82,6 @@ export async function startPushServer(options: PushServerOptions): Promise<PushS
       void answer(call, (request, signal) => eraseCall(request, options.store(), signal)),
     eraseDeveloper: (call: ServerWritableStream<EraseDeveloperRequest, EraseDeveloperResponse>) =>
       void answer(call, (request, signal) => eraseDeveloperCall(request, options.store(), signal)),
-    move: (call: ServerWritableStream<MoveRequest, MoveResponse>) =>
-      void answer(call, (request, signal) =>
-        moveCall(request, { store: options.store(), recorder, onArrived, onInternal, signal }),
-      ),
-    arrive: (call: ServerWritableStream<ArriveRequest, ArriveResponse>) =>
-      void answer(call, (request, signal) => arriveCall(request, options.store(), signal)),
     waiting: (call: ServerWritableStream<WaitingRequest, WaitingResponse>) => void answer(call, options.waiting),
   });
   const asBytes = { push: { ...RecorderService.push, requestDeserialize: (bytes: Buffer) => bytes } };

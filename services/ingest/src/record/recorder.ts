@@ -19,7 +19,6 @@ import { LostRaceError } from "./journal/settle.ts";
 import { WriterClosedError } from "./journal/writer.ts";
 import { LostSources } from "./lost/lost-sources.ts";
 import { type Examined, examineSilent, type LastSeen } from "./lost/silent-source.ts";
-import { WorkspaceMovedError } from "./moves/move-marks.ts";
 import { assertRedacted, NewSources } from "./new-sources.ts";
 import { notReady, sourceTaken } from "./push-errors.ts";
 import { recordPush } from "./record-push.ts";
@@ -67,13 +66,6 @@ export class Recorder implements AsyncDisposable {
   /** Finds sources that were lost before this process began. */
   surveyLostSources({ log }: Store): Promise<void> {
     return this.#lost.survey(log.reader);
-  }
-
-  /** Ends what is pushed of a workspace. Its taps come back, and are refused where the workspace is no longer here. */
-  async release(workspace: string): Promise<void> {
-    const pushes = [...this.#claims.pushes].filter(([source]) => sourceParts(source).workspace === workspace);
-    for (const [, { stop }] of pushes) stop.abort();
-    await Promise.all(pushes.map(([, { done }]) => done));
   }
 
   /** tapedeck.v1.Recorder/Push. Throws TapedeckError with the codes that recorder.proto names. */
@@ -163,8 +155,6 @@ export class Recorder implements AsyncDisposable {
       return await examineSilent({ log, source, since, lostAfterMs, life, signal });
     } catch (cause) {
       if (stop.aborted) return undefined;
-      // The shard that it moves to looks after it.
-      if (cause instanceof WorkspaceMovedError) return {};
       throw cause;
     } finally {
       this.#claims.examined(source);

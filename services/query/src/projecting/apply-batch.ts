@@ -101,15 +101,11 @@ async function applyViews(
   for (const end of ends) if (end.status === "rejected") throw end.reason;
 }
 
-/**
- * Keeps the latest time at which this log stored an event, because the clock of a log may be set back, and events that
- * were moved here from another shard were recorded earlier than those before them.
- */
+/** Keeps the latest time at which this log stored an event, because the clock of a log may be set back. */
 function appliedTo({ recorded_until_ms }: CheckpointRow, fresh: readonly RecordedEvent[]): Partial<CheckpointRow> {
   const last = fresh.at(-1);
   if (last === undefined) return {};
-  const storedMs = ({ recordedAt, storedAt = recordedAt }: RecordedEvent) => storedAt.getTime();
-  const latest = fresh.reduce((ms, event) => Math.max(ms, storedMs(event)), recorded_until_ms ?? 0);
+  const latest = fresh.reduce((ms, { recordedAt }) => Math.max(ms, recordedAt.getTime()), recorded_until_ms ?? 0);
   return { applied_position: last.offset, recorded_until_ms: latest };
 }
 

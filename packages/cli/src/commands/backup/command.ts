@@ -8,7 +8,7 @@ export const backupCommand = () =>
     .description(`Copies the log and the hashes of tokens, as of now, to a new folder while Tapedeck runs on this machine. The \
 tables are rebuilt from the log. With --url, or after \`tapedeck login\`, it copies that of another server, \
 which needs a token created with --all-workspaces. With --data, and settings with a nats.url, it copies the log \
-in that NATS, such as a shard's. The format is that of \`nats stream backup\`.`)
+in that NATS. The format is that of \`nats stream backup\`.`)
     .argument("<folder>", "a new or empty folder")
     .addOption(elsewhereOption())
     .addOption(dataOption())

@@ -39,7 +39,7 @@ export async function backUp(folder: string, options: BackupOptions, progressTo:
 type Take = (piece: Uint8Array) => Promise<void>;
 type MakeBackup = (take: Take, signal: AbortSignal) => Promise<BackupEnd>;
 
-/** At the NATS that `up` runs on a data folder, or at the one that the settings name, such as a shard's. */
+/** At the NATS that `up` runs on a data folder, or at the one that the settings name. */
 async function backUpHere(data: string, take: Take, signal: AbortSignal): Promise<BackupEnd> {
   const settings = await (await findHere(data)).nats();
   if (settings === undefined) throw noServerOn(data);

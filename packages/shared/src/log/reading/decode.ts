@@ -1,6 +1,6 @@
 import { asBuffer } from "../../as-buffer.ts";
 import { decodeEvent } from "../../events/codec.ts";
-import { type BatchLayout, LabelPlaces, layoutOf, type MovedFrom, sessionOf } from "../batch.ts";
+import { eventBounds, LabelPlaces, sessionOf } from "../batch.ts";
 import { type ErasedSessions, nothingErased } from "../erasures/erased-sessions.ts";
 import type { HeldEvent, RecordedEvent } from "../log.ts";
 import { type Offset, offsetOf, type Sequence } from "../offset.ts";
@@ -35,29 +35,24 @@ export function messageReader(warn: Warn, erased: ErasedSessions = nothingErased
   return (message, { at: matchesOffset, of: matchesSubject } = {}) => {
     const events: HeldEvent[] = [];
     const body = asBuffer(message.data);
-    let layout: BatchLayout;
+    let bounds: readonly number[];
     try {
-      layout = layoutOf(body);
+      bounds = eventBounds(body);
     } catch (err) {
       report(message, err);
       return events;
     }
-    const { ends, moved } = layout;
-    const times = timesOf(message, moved);
     const byLabels = subjects.of(message.subject);
     const places = new LabelPlaces(body);
-    for (let index = 0; 2 * index < ends.length; index++) {
-      const [start, end] = [ends[2 * index] as number, ends[2 * index + 1] as number];
+    for (let index = 0; 2 * index < bounds.length; index++) {
+      const [start, end] = [bounds[2 * index] as number, bounds[2 * index + 1] as number];
       const offset = offsetOf(message.seq, index);
       if (matchesOffset?.(offset) === false) continue;
       try {
         places.find(start, end);
         const subject = byLabels.at(body, places);
         if (matchesSubject?.(subject) === false) continue;
-        const event = new EventInMessage(message, times, offset, subject, body.subarray(start, end), {
-          report,
-          erased,
-        });
+        const event = new EventInMessage(message, offset, subject, body.subarray(start, end), { report, erased });
         if (event.bytes !== undefined) events.push(event);
       } catch (err) {
         report(message, err);
@@ -65,13 +60,6 @@ export function messageReader(warn: Warn, erased: ErasedSessions = nothingErased
     }
     return events;
   };
-}
-
-/** `storedAtMs`: only of a message that was moved here. */
-type MessageTimes = { readonly recordedAtMs: number; readonly storedAtMs?: number };
-
-function timesOf({ recordedAtMs }: BatchMessage, moved: MovedFrom | undefined): MessageTimes {
-  return moved === undefined ? { recordedAtMs } : { recordedAtMs: moved.recordedAtMs, storedAtMs: recordedAtMs };
 }
 
 type MessageReaderParts = {
@@ -84,23 +72,14 @@ class EventInMessage implements HeldEvent {
   readonly subject: string;
   readonly isShared = false;
   readonly #message: BatchMessage;
-  readonly #times: MessageTimes;
   readonly #bytes: Uint8Array;
   readonly #reader: MessageReaderParts;
 
-  constructor(
-    message: BatchMessage,
-    times: MessageTimes,
-    offset: Offset,
-    subject: string,
-    bytes: Uint8Array,
-    reader: MessageReaderParts,
-  ) {
+  constructor(message: BatchMessage, offset: Offset, subject: string, bytes: Uint8Array, reader: MessageReaderParts) {
     this.offset = offset;
     this.subject = subject;
     this.#bytes = bytes;
     this.#message = message;
-    this.#times = times;
     this.#reader = reader;
   }
 
@@ -114,10 +93,7 @@ class EventInMessage implements HeldEvent {
     const { offset, subject, bytes } = this;
     if (bytes === undefined) return undefined;
     try {
-      const event = decodeEvent(bytes);
-      const { recordedAtMs, storedAtMs } = this.#times;
-      const recorded = { offset, recordedAt: new Date(recordedAtMs), subject, event };
-      return storedAtMs === undefined ? recorded : { ...recorded, storedAt: new Date(storedAtMs) };
+      return { offset, recordedAt: new Date(this.#message.recordedAtMs), subject, event: decodeEvent(bytes) };
     } catch (err) {
       this.#reader.report(this.#message, err);
       return undefined;

@@ -1,6 +1,5 @@
 import type { StreamInfo } from "@nats-io/jetstream";
 import { Semaphore } from "../../sync/semaphore.ts";
-import { layoutOf, type MovedFrom } from "../batch.ts";
 import type { FormerEpoch } from "../epoch.ts";
 import type { ErasedSessions } from "../erasures/erased-sessions.ts";
 import { cursorIn, writerIn } from "../jetstream-writer.ts";
@@ -223,27 +222,16 @@ async function* oneByOne(batches: HeldBatches, signal: AbortSignal): AsyncGenera
 }
 
 function storedOf({ headers, expiresAtMs, seq, recordedAtMs, subject, data }: Delivered): StoredMessage {
-  const moved = movedFrom(data);
   return {
     seq,
-    recordedAtMs: moved?.recordedAtMs ?? recordedAtMs,
+    recordedAtMs,
     subject,
     data,
-    moved,
     writer: writerIn(headers),
     cursor: cursorIn(headers),
     expires: expiresAtMs !== undefined,
     expiresAtMs,
   };
-}
-
-/** Undefined also for something else than a batch of events. */
-function movedFrom(data: Uint8Array): MovedFrom | undefined {
-  try {
-    return layoutOf(data).moved;
-  } catch {
-    return undefined;
-  }
 }
 
 async function storedAt({ jsm, streamName }: StreamAccess, leader: Leader, seq: Sequence): Promise<Stored | null> {

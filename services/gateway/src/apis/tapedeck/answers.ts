@@ -170,22 +170,6 @@ export const answers = {
       "Events that this rebuild has put into the new tables; one that continues an earlier rebuild counts its own.",
     ),
   }),
-  Shards: z.object({
-    items: z.array(
-      z.object({
-        name: text("`home` is the shard of the gateway's own settings."),
-        state: text("`ok`, or what it lacks."),
-        workspaces: z.array(z.string()).describe("Those that were called at least once."),
-      }),
-    ),
-  }),
-  Moving: progressLine({
-    step: z
-      .enum(["copying", "comparing", "fencing", "switched", "removing", "rebuilding"])
-      .describe("From `fencing` until `switched` nothing is recorded in the workspace."),
-    all: count("Messages of the log; for `rebuilding` events; else 1."),
-    done: count("How many of them are done."),
-  }),
   AuditLine: z.union([
     auditEntry.extend({ type: z.literal("entry") }),
     z.object({ type: z.literal("complete") }),

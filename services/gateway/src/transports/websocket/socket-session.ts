@@ -71,9 +71,7 @@ export class SocketSession {
     const end = () => {
       this.#subscriptions.endAll();
       this.#refuse(revoked.reason);
-      if (revoked.reason instanceof TapedeckError && revoked.reason.code === "not_ready") {
-        this.#closeFor(closeCodes.goingAway, "the workspace has moved to another shard");
-      } else this.#closeFor(closeCodes.unauthenticated, "the token has expired or was revoked");
+      this.#closeFor(closeCodes.unauthenticated, "the token has expired or was revoked");
     };
     if (revoked.aborted) end();
     else revoked.addEventListener("abort", end, { once: true, signal: this.#closed.signal });

@@ -12,9 +12,9 @@ import { Recorder } from "../recorder.ts";
 
 /**
  * The requests for one new session, whatever was recorded before it: two leases, the log's end, what is new in it, whether
- * all of that was kept, whether the workspace moves, and five messages: the connection, the session's start, its text, its end, and the connection's end.
+ * all of that was kept, and five messages: the connection, the session's start, its text, its end, and the connection's end.
  */
-const maxRequests = 21;
+const maxRequests = 20;
 
 /** Everything that somebody on this NATS asks and waits for an answer. */
 async function countRequests(url: string) {

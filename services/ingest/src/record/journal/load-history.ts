@@ -28,14 +28,6 @@ export type RecordingLog = {
   readonly writer: LogWriter;
   readonly reader: LogHistoryReader;
   readonly ends?: SourceEnds | undefined;
-  /** Absent where nobody may be refused: a workspace that moves away is fenced itself with a message. */
-  readonly moves?: WriteGuard | undefined;
-};
-
-/** Says which workspaces may be written to in this log. */
-export type WriteGuard = {
-  /** @throws TapedeckError not_ready when the workspace is in another shard. Rejects otherwise when NATS can't be asked */
-  assertOpen(workspace: string): Promise<void>;
 };
 
 export type LoadedHistory = {
@@ -159,7 +151,7 @@ async function readLastEvent(
 }
 
 /** Waits while the log is unavailable. Rejects when the signal aborts. */
-export async function retrying<T>(ask: () => Promise<T>, signal: AbortSignal): Promise<T> {
+async function retrying<T>(ask: () => Promise<T>, signal: AbortSignal): Promise<T> {
   const delays = backoff(50, 2_000);
   for (;;) {
     signal.throwIfAborted();

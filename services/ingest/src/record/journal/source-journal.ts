@@ -1,10 +1,9 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Hello } from "@tapedeck/proto/tapedeck/v1/recorder";
-import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { ownChannel } from "@tapedeck/shared/events/kinds";
 import type { PublishOutcome } from "@tapedeck/shared/log/log";
 import { offsetOf } from "@tapedeck/shared/log/offset";
-import { type SourceName, sourceParts } from "@tapedeck/shared/source";
+import type { SourceName } from "@tapedeck/shared/source";
 import { startTimer, stopTimer, type Timer } from "@tapedeck/shared/sync/timers";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { timestampNow } from "@tapedeck/shared/time/timestamp";
@@ -13,13 +12,7 @@ import type { Fact } from "../../normalize/fact.ts";
 import { type Numbered, Numbering, raisedCursor, type TextLife } from "../frames/numbering.ts";
 import type { Memory } from "../imported/memory.ts";
 import { sourceAdded, sourceCheckpoint } from "../own-facts/source-facts.ts";
-import {
-  type LoadedHistory,
-  loadHistory,
-  type RecordingLog,
-  type RememberedHistory,
-  retrying,
-} from "./load-history.ts";
+import { type LoadedHistory, loadHistory, type RecordingLog, type RememberedHistory } from "./load-history.ts";
 import type { SourceHistory } from "./source-history.ts";
 import { SourceWriter } from "./writer.ts";
 
@@ -40,30 +33,12 @@ export type SourceJournalOptions = {
   readonly onPublishFailure: (published: Exclude<PublishOutcome, { outcome: "acknowledged" }>) => void;
 };
 
-/**
- * Waits while the log is unavailable. Rejects when the signal aborts.
- * @throws TapedeckError not_ready when the workspace is in another shard, or on its way there
- */
+/** Waits while the log is unavailable. Rejects when the signal aborts. */
 export async function openSourceJournal(options: SourceJournalOptions): Promise<SourceJournal> {
   const { log, source, signal, allSessions = false, memory } = options;
   const remembered = memory?.take(source);
   const loaded = await loadHistory({ log, source, signal, allSessions, remembered });
-  // After the last message was read: a fence that comes later than this has a higher sequence, and ends the writer.
-  await assertOpen(options, signal);
   return new SourceJournal(options, loaded, remembered?.at ?? 0);
-}
-
-async function assertOpen({ log, source }: SourceJournalOptions, signal: AbortSignal): Promise<void> {
-  const { workspace } = sourceParts(source);
-  const refused = await retrying(
-    async () =>
-      log.moves?.assertOpen(workspace).catch((cause: unknown) => {
-        if (cause instanceof TapedeckError) return cause;
-        throw cause;
-      }),
-    signal,
-  );
-  if (refused !== undefined) throw refused;
 }
 
 /** One source's part of the log: its history, and the events that are added to it, in order. */
@@ -106,7 +81,6 @@ export class SourceJournal implements AsyncDisposable {
         options.onAcknowledged(events);
       },
       onPublishFailure: options.onPublishFailure,
-      confirmFirst: (stop) => assertOpen(options, stop),
     });
     const changesLife = cursor !== undefined && (cursor.textTtl !== life?.textTtl || (life && !lastStays));
     if (changesLife) this.#publishCheckpoint();

@@ -1,4 +1,4 @@
-// How a source's events get into the log. (Only record/moves/fence.ts writes beside it, to end the writers of a source.)
+// How a source's events get into the log.
 //
 //   append() --> queue --> nextBatch(): one message --> settle(): publish, expecting #lastSeq --> acknowledged
 //
@@ -39,11 +39,6 @@ export type WriterOptions = SettleOptions & {
   readonly afterSeq: Sequence;
   /** Called after each message that is known to be in the log. */
   readonly onAcknowledged?: (acknowledged: number, events: number, last: Acknowledged) => void;
-  /**
-   * Called when the source's first message is in the log, before that is reported. If it rejects, the writer ends with that
-   * error. The move of a workspace ends writers by a message (a fence) in each source that it finds, and finds none here.
-   */
-  readonly confirmFirst?: (signal: AbortSignal) => Promise<void>;
   /** Waits for the end of the event loop's turn, so that everything appended in it is sent together. */
   readonly together?: boolean;
 };
@@ -148,7 +143,6 @@ export class SourceWriter implements AsyncDisposable {
       this.#queue.drop(groups);
       const seq = await settle(this.#options, message, this.#lastSeq, signal);
       if (seq === undefined) return;
-      if (this.#lastSeq === 0) await this.#options.confirmFirst?.(signal);
       this.#acknowledge(message, seq);
     }
   }

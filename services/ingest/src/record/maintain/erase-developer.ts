@@ -9,7 +9,6 @@ import {
 } from "@tapedeck/shared/log/erasures/developer-erasures";
 import { isNamePart } from "@tapedeck/shared/source";
 import { delay } from "@tapedeck/shared/sync/delay";
-import { MoveMarks } from "../moves/move-marks.ts";
 import { notReady } from "../push-errors.ts";
 import type { Store } from "../recorder-options.ts";
 import { sourcesOfDeveloper } from "./developer-sources.ts";
@@ -21,8 +20,8 @@ export type EraseDeveloperRequested = Developer & Pick<DeveloperErasure, "tokens
  * Begins to erase everything of a developer in a workspace, which an ingest then finishes by itself. A repeated call returns
  * the erasure that is under way or has ended, unless the log has something of the developer again. `confirm` is called
  * before anything is done.
- * @throws TapedeckError not_found; invalid_argument while one of the developer's sessions goes on; not_ready when the
- *   workspace is in another shard, or on its way there. Rejects when the log is unavailable
+ * @throws TapedeckError not_found; invalid_argument while one of the developer's sessions goes on. Rejects when the log is
+ *   unavailable
  */
 export async function beginDeveloperErasure(
   { workspace, developer, tokens, who, kind, by }: EraseDeveloperRequested,
@@ -33,7 +32,6 @@ export async function beginDeveloperErasure(
   const key = developerKey({ workspace, developer });
   const known = await store.of(key);
   if (known?.state === "removing") return known;
-  await new MoveMarks(deps.nats).assertOpen(workspace);
   const { sources, sessions } = await sourcesOfDeveloper({ workspace, developer }, deps);
   if (sources.size === 0 && known !== undefined) return known;
   if (sources.size === 0) {

@@ -1,27 +1,23 @@
-import { MoveStep } from "@tapedeck/proto/tapedeck/v1/maintain";
 import { ownChannel } from "@tapedeck/shared/events/kinds";
 import { DeveloperErasureStore, developerKey } from "@tapedeck/shared/log/erasures/developer-erasures";
 import { type Erasure, ErasureStore } from "@tapedeck/shared/log/erasures/erasure-store";
 import { logStart, sequenceOf } from "@tapedeck/shared/log/offset";
 import { channelFilter } from "@tapedeck/shared/log/subjects";
 import { reportTablesEnd } from "@tapedeck/shared/log/tables-end";
+import { silentLogger } from "@tapedeck/shared/service/logger";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
 import { testWriter } from "@tapedeck/shared/testing/log-messages";
 import { until } from "@tapedeck/shared/testing/until";
-import { pino } from "pino";
 import { beforeEach, expect, it, onTestFinished } from "vitest";
 import type { OpenStore } from "../../store.ts";
 import { openedStore } from "../../testing/opened-store.ts";
 import { appendFact } from "../journal/append-fact.ts";
-import { moveCall } from "../moves/move-call.ts";
-import type { MoveMark, MoveMarks } from "../moves/move-marks.ts";
-import { removeWorkspace } from "../moves/remove.ts";
 import { notReady } from "../push-errors.ts";
 import { sourcesOfDeveloper } from "./developer-sources.ts";
 import { eraseCall } from "./erase-call.ts";
 import { beginDeveloperErasure } from "./erase-developer.ts";
 import { EraseJobs, type EraseJobsOptions } from "./erase-jobs.ts";
-import { beginErasure, erasuresMarked, followErasure } from "./erasures.ts";
+import { beginErasure, followErasure } from "./erasures.ts";
 
 const { signal } = new AbortController();
 const session = "01KE3M9Z6Q4W8T2V5X7Y9A1B30";
@@ -30,17 +26,11 @@ const sourceIn = (workspace: string) =>
   sourceName({ workspace, developer: "alice", project: "shop", upstream: "skaffold" });
 
 let store: OpenStore;
-let marks: MoveMarks;
 let erasures: ErasureStore;
-let log: { readonly lines: string[]; readonly logger: EraseJobsOptions["logger"] };
 beforeEach(async () => {
-  ({ store, marks } = await openedStore());
+  store = await openedStore();
   erasures = new ErasureStore(store.nats);
-  const lines: string[] = [];
-  log = { lines, logger: pino({ level: "warn" }, { write: (line: string) => lines.push(line) }) };
 });
-
-const warned = (id: string) => log.lines.filter((line) => line.includes(id)).length;
 
 /** A session that has ended: three events on Tapedeck's own channel, and one of the upstream's. */
 async function record(source: SourceName, id: string, writer = testWriter(store.log.writer, source)): Promise<void> {
@@ -52,10 +42,6 @@ async function record(source: SourceName, id: string, writer = testWriter(store.
 async function begin(id: string, source?: SourceName): Promise<Erasure> {
   const request = { session: id, workspace: undefined, source, who: "alice", kind: "local" } as const;
   return await beginErasure(request, { ...store, signal });
-}
-
-async function move(workspace: string, state: MoveMark["state"]): Promise<void> {
-  await marks.set(workspace, { state, other: "two" }, await marks.of(workspace));
 }
 
 type Jobs = { readonly stop: () => Promise<void>; readonly audited: readonly string[] };
@@ -70,7 +56,7 @@ function start(more: Partial<Pick<EraseJobsOptions, "store" | "recordFact">> = {
     recordFact: (source, id, fact) => appendFact({ log: store.log, source, session: id, fact, signal }),
     audit: async (action, erasure) => void audited.push(`${action} ${erasure.session}`),
     auditDeveloper: async (action) => void audited.push(action),
-    logger: log.logger,
+    logger: silentLogger,
     signal: stopping.signal,
     ...more,
   });
@@ -214,58 +200,11 @@ it("the erasure of a developer that is broken off is continued, and leaves nothi
   expect(ofDeveloper).toEqual(["developer.erasure-begun", "developer.erased"]);
 });
 
-it("no erasure begins in a workspace that is being moved, or is in another shard", async () => {
-  await record(sourceIn("acme"), session);
-  for (const state of ["leaving", "gone"] as const) {
-    await move("acme", state);
-    await expect(begin(session)).rejects.toMatchObject({
-      code: "not_ready",
-      message: 'the workspace "acme" moves to the shard "two": try again in a moment',
-    });
-  }
-  expect(await erasures.of(session)).toBeUndefined();
-});
-
-it("an erasure that a move was faster than is not done until the workspace is back", async () => {
-  const source = sourceIn("acme");
-  await record(source, session);
-  const erasure = await begin(session);
-  await move("acme", "leaving");
-  const before = start();
-  await until(() => warned(session) > 0, { message: "a failure while the workspace leaves" });
-  await before.stop();
-  await move("acme", "gone");
-  await Array.fromAsync(removeWorkspace("acme", store, signal));
-  const after = start();
-  await until(() => warned(session) > 1, { message: "a failure where nothing of the session is left" });
-  expect(await erasures.of(session)).toMatchObject({ state: "removing" });
-  await expect(followErasure(erasure, { ...store, signal }).next()).rejects.toMatchObject({ code: "not_ready" });
-  // It comes back, with the session at the end of the log.
-  await record(source, session);
-  await move("acme", "arrived");
-  await isDone(session);
-  expect(await kindsOf(session)).toEqual(["session.erased"]);
-  expect(before.audited).toEqual([`session.erasure-begun ${session}`]);
-  expect(after.audited).toEqual([`session.erased ${session}`]);
-});
-
 it("an erasure that is asked for while NATS is away is not ready, and may be asked for again", async () => {
   await record(sourceIn("acme"), session);
   await store.nats.close();
   const request = { source: "", session, after_sequence: 0n, workspace: "acme", who: "alice", kind: "local", by: "" };
   await expect(eraseCall(request, store, signal).next()).rejects.toMatchObject({ code: "not_ready" });
-});
-
-it("a workspace waits with leaving until the log has the marks of its erasures", async () => {
-  await record(sourceIn("acme"), session);
-  await begin(session);
-  const on = { nats: store.nats, signal };
-  await expect(erasuresMarked("acme", on, 0)).rejects.toMatchObject({ code: "not_ready" });
-  await erasuresMarked("another", on, 0);
-  const waiting = erasuresMarked("acme", on);
-  start();
-  await waiting;
-  expect(await kindsOf(session)).toContain("session.erased");
 });
 
 it("an erasure that a restored log overtakes removes what that log has of the session", async () => {
@@ -423,27 +362,4 @@ it("a caller whose erasure can't be marked yet hears that it goes on by itself",
   });
   isImporting = false;
   await isDone(session);
-});
-
-it("a workspace does not leave before the log has the marks of its erasures", async () => {
-  await record(sourceIn("acme"), session);
-  await begin(session);
-  const leave = () =>
-    Array.fromAsync(
-      moveCall(
-        { workspace: "acme", step: MoveStep.MOVE_STEP_LEAVING, other: "two" },
-        {
-          store,
-          recorder: { release: async () => {}, surveyLostSources: async () => {} },
-          onArrived: () => {},
-          onInternal: () => {},
-          signal,
-        },
-      ),
-    );
-  await expect(leave()).rejects.toMatchObject({ code: "not_ready", message: expect.stringContaining(session) });
-  expect((await marks.of("acme")).mark).toBeUndefined();
-  start();
-  await isDone(session);
-  expect((await leave()).at(-1)).toMatchObject({ state: "leaving" });
 });

@@ -2,7 +2,7 @@ import { ownChannel } from "@tapedeck/shared/events/kinds";
 import { DeveloperErasureStore, developerKey } from "@tapedeck/shared/log/erasures/developer-erasures";
 import { type Erasure, ErasureStore, openErasures } from "@tapedeck/shared/log/erasures/erasure-store";
 import { endOf, type Sequence, sequenceOf } from "@tapedeck/shared/log/offset";
-import { type SourceName, sourceParts } from "@tapedeck/shared/source";
+import type { SourceName } from "@tapedeck/shared/source";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import { Notifier } from "@tapedeck/shared/sync/notifier";
 import { rangesOf } from "../journal/ranges.ts";
@@ -143,7 +143,7 @@ export class EraseJobs implements AsyncDisposable {
     await new DeveloperJob(this.#options, { ...erasure, developer: erasure.developer }, signal).run();
   }
 
-  /** One that fails, because its source is being imported or its workspace moves, holds up no other. Never rejects. */
+  /** One that fails, because its source is being imported, holds up no other. Never rejects. */
   async #retried(work: () => Promise<void>, about: Job["about"], signal: AbortSignal): Promise<void> {
     const retry = backoff(turnMs, 30_000);
     while (!signal.aborted) {
@@ -214,8 +214,6 @@ export class EraseJobs implements AsyncDisposable {
     const { session, removedSeq } = erasure;
     const source = erasure.source as SourceName;
     const found = await findIn({ source, session, afterOffset: endOf(removedSeq) }, { ...store, signal });
-    // A log that has nothing of it may be one that the workspace has left, with the session.
-    if (!found.marked) await store.log.moves?.assertOpen(sourceParts(source).workspace);
     if (!found.marked && found.ownOrdinals.length > 0) {
       const ordinals = rangesOf(found.ownOrdinals).map(({ first, last }) => ({
         channel: ownChannel,
@@ -224,7 +222,7 @@ export class EraseJobs implements AsyncDisposable {
       }));
       await recordFact(source, session, sessionErased(session, ordinals));
     }
-    // A workspace that has come back has the session at the end of the log. What follows a mark was imported anew.
+    // What follows a mark was imported anew.
     const lastSeq = found.marked ? erasure.lastSeq : found.lastSeq;
     return { ...erasure, lastSeq, markedSeq: await this.#end() };
   }

@@ -4,7 +4,6 @@ import { type Erasure, ErasureStore } from "@tapedeck/shared/log/erasures/erasur
 import { endOf, logStart, type Offset, sequenceOf } from "@tapedeck/shared/log/offset";
 import { parseSourceName, type SourceName, sourceParts } from "@tapedeck/shared/source";
 import { delay } from "@tapedeck/shared/sync/delay";
-import { MoveMarks } from "../moves/move-marks.ts";
 import {
   type EraseDeps,
   findIn,
@@ -31,8 +30,8 @@ export type EraseRequested = {
 /**
  * Begins the erasure of a session, which an ingest then finishes by itself. A repeated call returns the erasure that is
  * under way or has ended, unless the log has the session again. `confirm` is called before anything is done.
- * @throws TapedeckError unknown_session; invalid_argument when the session goes on; not_ready when its workspace is in another
- *   shard, or on its way there, and when it was imported again while it is being erased. Rejects when the log is unavailable
+ * @throws TapedeckError unknown_session; invalid_argument when the session goes on; not_ready when it was imported again while
+ *   it is being erased. Rejects when the log is unavailable
  */
 export async function beginErasure(
   requested: EraseRequested,
@@ -80,7 +79,6 @@ function isIn(workspace: string | undefined, source: string): boolean {
 /**
  * Finds what the log has of a session, also outside of the source that the caller or an earlier erasure names: an erased
  * session may have been imported into another source since.
- * @throws TapedeckError not_ready when its workspace is in another shard, or on its way there
  */
 async function findAnywhere(
   { session, workspace, source: named, afterOffset = logStart }: EraseRequested,
@@ -89,7 +87,6 @@ async function findAnywhere(
 ): Promise<(SessionToErase & Pick<SessionLocation, "afterOffset">) | undefined> {
   const findAfter = async (source: SourceName | undefined, offset: Offset) => {
     if (source === undefined || !isIn(workspace, source)) return undefined;
-    await new MoveMarks(deps.nats).assertOpen(sourceParts(source).workspace);
     return { ...(await findIn({ source, session, afterOffset: offset }, deps)), afterOffset: offset };
   };
   const found = await findAfter(named, afterOffset);
@@ -129,7 +126,7 @@ const markMs = 10_000;
 /**
  * Yields the progress of an erasure: when its mark is in the log, when it has changed, and at its end. Rejects when the log
  * is unavailable.
- * @throws TapedeckError not_ready when the workspace has moved away before its mark was in the log, or the mark comes too late
+ * @throws TapedeckError not_ready when the mark comes too late
  */
 export async function* followErasure(
   { session }: Pick<Erasure, "session">,
@@ -143,7 +140,6 @@ export async function* followErasure(
     const erasure = await erasures.of(session);
     if (erasure === undefined) return;
     if (erasure.markedSeq === undefined) {
-      await new MoveMarks(nats).assertOpen(workspaceOf(erasure));
       if (performance.now() - began >= waitMs) throw unmarked(session);
     } else {
       const now = JSON.stringify(erasure);
@@ -159,29 +155,6 @@ function unmarked(session: string): TapedeckError {
   const why = "its source accepts nothing now, because it is being imported or the log is busy";
   const text = `session ${session} is to be erased, but ${why}: the server continues by itself; repeat the request to see the progress`;
   return new TapedeckError("not_ready", text, { field: "session" });
-}
-
-/**
- * Waits until the marks of all erasures are in the log of the workspace, so that they are moved to another shard with it.
- * @throws TapedeckError not_ready when a mark comes too late
- */
-export async function erasuresMarked(
-  workspace: string,
-  { nats, signal }: Pick<EraseDeps, "nats" | "signal">,
-  waitMs = markMs,
-): Promise<void> {
-  const erasures = new ErasureStore(nats);
-  const began = performance.now();
-  while (!signal.aborted) {
-    const open = await erasures.open();
-    const one = open.find((erasure) => erasure.markedSeq === undefined && workspaceOf(erasure) === workspace);
-    if (one === undefined) return;
-    if (performance.now() - began >= waitMs) {
-      const text = `session ${one.session} is about to be erased: the workspace "${workspace}" can move once the log has recorded that: try again in a moment`;
-      throw new TapedeckError("not_ready", text);
-    }
-    await delay(followMs, signal);
-  }
 }
 
 export function workspaceOf({ source }: Pick<Erasure, "source">): string {

@@ -309,9 +309,8 @@ it("nothing of all this seems lost, nor an earlier session that goes on when tex
   expect(ordinal).toBeGreaterThan(2n);
 
   await using ends = await openEnds(nc, { epoch: log.epoch });
-  const moving = async () => new Set<string>();
   const pace = { rest: async () => {} };
-  const options = { log, ends, moving, dropped: async () => "nothing" as const, rate: 1_000_000, pace };
+  const options = { log, ends, dropped: async () => "nothing" as const, rate: 1_000_000, pace };
   const checked = await checkLog({ ...options, signal: AbortSignal.timeout(60_000) });
   expect(checked?.messages).toBeGreaterThan(50);
   expect(checked?.holes).toEqual([]);

@@ -1,35 +1,31 @@
-import { invalidArgument, type TapedeckError, toErrorBody } from "@tapedeck/shared/errors/errors";
+import { type TapedeckError, toErrorBody } from "@tapedeck/shared/errors/errors";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import type { z } from "zod";
 import type { BackupPart, MaintainApi } from "../../../apis/maintain/maintain-api.ts";
-import type { ShardApi } from "../../../apis/shard-api.ts";
-import type { CallContext, Caller } from "../../../call-context.ts";
+import type { CallContext } from "../../../call-context.ts";
 import type { CallerLimits } from "../../../limits/limits.ts";
 import type { CallWatch } from "../../../metrics.ts";
 import { closedSignal, contextOf, type HttpCaller } from "../call-context.ts";
 import { ownError, sendError } from "../error-answers.ts";
 import { errorLine } from "../event-source.ts";
 import { writeStream } from "../write-stream.ts";
-import { moveRequest, ndjson } from "./openapi-routes.ts";
+import { ndjson } from "./openapi-routes.ts";
 
 export type MaintainRoutes = {
   readonly watch: CallWatch;
   readonly limits: Pick<CallerLimits, "unreadBytes">;
-  readonly shards: ShardApi;
 };
 
 const backupType = "application/vnd.tapedeck.backup";
 
 /**
  * For admins: DELETE /api/v1/sessions/<id> erases a session, DELETE /api/v1/developers/<name> a developer, and POST /api/v1/rebuild rebuilds the tables, all with their
- * progress as NDJSON (`progress`, then `complete` or `error`); GET /api/v1/backup answers with a backup. GET /api/v1/shards
- * lists the shards, and POST /api/v1/shards/move moves a workspace, with its progress.
+ * progress as NDJSON (`progress`, then `complete` or `error`); GET /api/v1/backup answers with a backup.
  */
 export function maintainRoutes(
   app: FastifyInstance,
   api: MaintainApi,
   caller: HttpCaller,
-  { watch, limits, shards }: MaintainRoutes,
+  { watch, limits }: MaintainRoutes,
 ): void {
   const forAdmins = { config: { access: "admin" } } as const;
 
@@ -41,7 +37,7 @@ export function maintainRoutes(
       lastWords: (error: TapedeckError) => string | Uint8Array,
     ) =>
     async (request: FastifyRequest, reply: FastifyReply) => {
-      const context = contextOf(request, permittedOnly(caller(request)), closedSignal(reply));
+      const context = contextOf(request, caller(request), closedSignal(reply));
       let items: AsyncIterable<T>;
       try {
         items = await begin(request, context);
@@ -79,18 +75,6 @@ export function maintainRoutes(
     forAdmins,
     streaming(ndjson, (_, context) => api.rebuild(context), lines, errorLine),
   );
-  app.post(
-    "/api/v1/shards/move",
-    forAdmins,
-    streaming(ndjson, (request, context) => shards.move(moveRequestOf(request), context), lines, errorLine),
-  );
-  app.get("/api/v1/shards", forAdmins, async (request, reply) => {
-    try {
-      return await reply.send(await shards.list(caller(request)));
-    } catch (error) {
-      return sendError(reply, ownError(watch, error));
-    }
-  });
   app.get(
     "/api/v1/backup",
     forAdmins,
@@ -101,29 +85,6 @@ export function maintainRoutes(
       (error) => frame("e", toErrorBody(error)),
     ),
   );
-}
-
-function moveRequestOf({ body }: FastifyRequest): z.infer<typeof moveRequest> {
-  const parsed = moveRequest.safeParse(jsonOf(body));
-  if (parsed.success) return parsed.data;
-  const [issue] = parsed.error.issues;
-  const field = issue?.path.join(".") ?? "";
-  throw invalidArgument(`${field === "" ? "body" : field}: ${issue?.message}`, field);
-}
-
-function jsonOf(body: unknown): unknown {
-  try {
-    return JSON.parse(typeof body === "string" ? body : "");
-  } catch {
-    throw invalidArgument("the body is not JSON");
-  }
-}
-
-/** The move of a workspace ends the calls of it, but not the maintenance, which may be this very move. */
-function permittedOnly(caller: Caller): Caller {
-  if (!("permitted" in caller)) return caller;
-  const { revoked: _, permitted, ...rest } = caller;
-  return permitted === undefined ? rest : { ...rest, revoked: permitted };
 }
 
 async function* withEach<T>(items: AsyncIterable<T>, see: (item: T) => void): AsyncGenerator<T, void> {

@@ -1,6 +1,5 @@
 import type { ErrorCode } from "@tapedeck/shared/errors/errors";
-import { isNamePart, nameForm } from "@tapedeck/shared/source";
-import { z } from "zod";
+import type { z } from "zod";
 import type { answers } from "../../../apis/tapedeck/answers.ts";
 import { parameters, statsParameters } from "../../../apis/tapedeck/parameters.ts";
 import { type StatsName, statsKinds, statsNames } from "../../../apis/tapedeck/schemas/stats.ts";
@@ -52,12 +51,6 @@ export const answerHeaders = {
   "tapedeck-heard-at": "For a polled source: when each of its collections was last seen, as `name=time, name=time`.",
   link: 'For CloudEvents: the address of the next page, if there is one, with `rel="next"` (RFC 8288).',
 } as const satisfies Record<(typeof headNames)[number] | "link", string>;
-
-export const moveRequest = z.strictObject({
-  workspace: z.string().refine(isNamePart, `expected ${nameForm}`),
-  /** The name of a shard. */
-  to: z.string(),
-});
 
 export const json = "application/json";
 export const ndjson = "application/x-ndjson";
@@ -302,29 +295,6 @@ export const routes = {
         content: {
           [ndjson]: { lines: "Rebuilding", description: "One line each, the last one `complete` or `error`." },
         },
-      },
-    },
-    errors: always,
-  },
-  shards: {
-    path: "/api/v1/shards",
-    summary: "The shards and their workspaces",
-    description: `Where there are several. ${forAdminsOfAll}`,
-    answers: { 200: { description: "Home first.", content: { [json]: "Shards" } } },
-    errors: always,
-  },
-  moveWorkspace: {
-    method: "post",
-    path: "/api/v1/shards/move",
-    summary: "Move a workspace to another shard",
-    description:
-      "Moves a workspace while it is written to. Repeat an interrupted request to continue. From `fencing` until `switched` " +
-      `taps keep what they observe, and calls that change something are refused with \`not_ready\`. ${forAdminsOfAll}`,
-    body: moveRequest,
-    answers: {
-      200: {
-        description: "The progress, until the workspace is in the new shard and no longer in the old one.",
-        content: { [ndjson]: { lines: "Moving", description: "One line each, the last one `complete` or `error`." } },
       },
     },
     errors: always,

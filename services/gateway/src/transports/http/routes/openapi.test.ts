@@ -3,7 +3,6 @@ import { createMetrics } from "@tapedeck/shared/service/metrics";
 import fastify from "fastify";
 import { expect, it } from "vitest";
 import type { MaintainApi } from "../../../apis/maintain/maintain-api.ts";
-import { noShards } from "../../../apis/shard-api.ts";
 import type { TapedeckApi } from "../../../apis/tapedeck/tapedeck-api.ts";
 import type { AuditApi } from "../../../audit/audit-api.ts";
 import { everyone } from "../../../auth/authenticator.ts";
@@ -30,11 +29,7 @@ it("describes every path of ours, and no other", async () => {
   });
   const watch = { seen: () => {}, sent: () => {}, failed: (error: unknown) => Promise.reject(error) as never };
   apiRoutes(app, {} as TapedeckApi, callerOf, { watch, limits: callerLimits(defaultLimits) });
-  maintainRoutes(app, {} as MaintainApi, callerOf, {
-    watch,
-    limits: callerLimits(defaultLimits),
-    shards: noShards(),
-  });
+  maintainRoutes(app, {} as MaintainApi, callerOf, { watch, limits: callerLimits(defaultLimits) });
   tokenRoutes(app, {} as TokenApi, callerOf, { authenticate: everyone("default"), watch });
   auditRoutes(app, {} as AuditApi, callerOf, { watch, limits: callerLimits(defaultLimits) });
   operationsRoutes(app, {

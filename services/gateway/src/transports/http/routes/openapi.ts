@@ -54,7 +54,7 @@ const tags = [
   },
   { name: "Events", description: "Events as they are and as they come.", paths: /^\/api\/v1\/(events|stream|ws)$/ },
   { name: "Statistics", description: "Durations, failures, waits.", paths: /^\/api\/v1\/stats\// },
-  { name: "Administration", description: "Tokens, audit, backups, shards, probes.", paths: /./ },
+  { name: "Administration", description: "Tokens, audit, backups, probes.", paths: /./ },
 ] as const;
 
 function tagOf(path: string): string {

@@ -1,10 +1,13 @@
 import { join } from "node:path";
 import { credentials, Metadata } from "@grpc/grpc-js";
-import { type NatsAccount, type NatsServer, startNatsServer } from "@tapedeck/infra/local/nats-server";
+import { startNatsServer } from "@tapedeck/infra/local/nats-server";
 import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { type Item, type PushRequest, RecorderClient } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { openLog } from "@tapedeck/shared/log/jetstream";
+import type { LogReader } from "@tapedeck/shared/log/log";
+import { logStart } from "@tapedeck/shared/log/offset";
+import { workspaceFilter } from "@tapedeck/shared/log/subjects";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { Notifier } from "@tapedeck/shared/sync/notifier";
 import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
@@ -17,11 +20,10 @@ import { expect, inject, it } from "vitest";
 import { percentiles } from "../bench/frame/percentiles.ts";
 import { machineMs, ownMs, type Processes, readProcessorTimes, since } from "../bench/frame/processor-time.ts";
 import { startServiceProcess } from "../faults/service-process.ts";
-import { eventsOf } from "./move-harness.ts";
 
-// Four logs, as accounts of one nats-server, each with an ingest: five processes. 1,000 sources push to them from this one.
+// A nats-server and an ingest. 1,000 sources of eight workspaces push to them from this process.
 
-const shards = 4;
+const workspaces = 8;
 const sources = 1_000;
 /** Frames of each source, five a second: first while sessions begin and processes warm up, then as they are measured. */
 const rounds = { first: 25, measured: 50 };
@@ -98,47 +100,40 @@ class Source implements AsyncDisposable {
   }
 }
 
-it("a thousand sources over four logs are recorded once each, in their order", { timeout: 900_000 }, async () => {
+it("a thousand sources of eight workspaces are recorded once each, in their order", { timeout: 900_000 }, async () => {
   await using cleanup = new AsyncDisposableStack();
-  const accounts = Array.from({ length: shards }, (_, at) => ({ name: `s${at}`, user: `s${at}`, password: "p" }));
   // Not in the folder of the other servers, which may be in memory: each message is to be synced to a disk.
   const { folder } = cleanup.use(await temporaryFolder());
   const dataDir = join(folder, "nats");
-  const server = cleanup.use(await startNatsServer({ binary: inject("natsServer"), dataDir, port: 0, accounts }));
-  const ingests = await Promise.all(
-    accounts.map(async (account) => cleanup.use(await startIngest(server, account, join(folder, account.name)))),
-  );
-  const links = ingests.map(({ addresses }, at) => linkTo(cleanup, addresses.grpc ?? "", `team-${at}`));
-  const all = links.flatMap((link, shard) =>
-    Array.from({ length: sources / shards }, (_, at) => cleanup.use(new Source(link, `team-${shard}`, `p${at}`))),
-  );
+  const server = cleanup.use(await startNatsServer({ binary: inject("natsServer"), dataDir, port: 0 }));
+  const ingest = cleanup.use(await startIngest(server.url, join(folder, "spill")));
+  const all = Array.from({ length: workspaces }, (_, at) => `team-${at}`).flatMap((workspace) => {
+    const link = linkTo(cleanup, ingest.addresses.grpc ?? "", workspace);
+    const projects = Array.from({ length: sources / workspaces }, (_, at) => `p${at}`);
+    return projects.map((project) => cleanup.use(new Source(link, workspace, project)));
+  });
   await speak(all, rounds.first);
-  await measured(all, { nats: server.pid, ...Object.fromEntries(ingests.map(({ pid }, at) => [`ingest ${at}`, pid])) });
+  await measured(all, { nats: server.pid, ingest: ingest.pid });
 
-  let messages = 0;
-  for (const [at, { user, password: pass }] of accounts.entries()) {
-    const nats = cleanup.adopt(await connect({ servers: server.url, user, pass }), (nc) => nc.close());
-    const { reader } = cleanup.use(await openLog(nats, { syncKnown: true }));
-    messages += (await reader.bounds()).messages;
-    const ofShard = all.filter(({ workspace }) => workspace === `team-${at}`);
-    const expected = new Map(ofShard.map(({ project, frames }) => [project, frames]));
-    expect(framesOfEach(await eventsOf(reader, `team-${at}`))).toEqual(expected);
+  const nats = cleanup.adopt(await connect({ servers: server.url }), (nc) => nc.close());
+  const { reader } = cleanup.use(await openLog(nats, { syncKnown: true }));
+  for (const [workspace, ofIt] of Map.groupBy(all, (source) => source.workspace)) {
+    const expected = new Map(ofIt.map(({ project, frames }) => [project, frames]));
+    expect(framesOfEach(await eventsOf(reader, workspace))).toEqual(expected);
   }
-  console.log(`${messages} messages`);
+  console.log(`${(await reader.bounds()).messages} messages`);
 });
 
-function startIngest(server: NatsServer, { user, password }: NatsAccount, spill: string) {
+function startIngest(nats: string, spill: string) {
   return startServiceProcess("ingest", {
-    TAPEDECK_NATS_URL: server.url,
-    TAPEDECK_NATS_USER: user,
-    TAPEDECK_NATS_PASSWORD: password,
+    TAPEDECK_NATS_URL: nats,
     TAPEDECK_NATS_SYNC_ALWAYS: "true",
     TAPEDECK_SOURCES: "[]",
     TAPEDECK_INGEST_SPILL_DIR: spill,
   });
 }
 
-/** One connection for all sources of a shard, as a gateway has. */
+/** One connection for all sources of a workspace. */
 function linkTo(cleanup: AsyncDisposableStack, address: string, workspace: string): RecorderLink {
   const client = cleanup.adopt(new RecorderClient(address, credentials.createInsecure()), (each) => each.close());
   const metadata = new Metadata();
@@ -170,8 +165,7 @@ async function measured(all: readonly Source[], processes: Processes): Promise<v
   const latencies = await Promise.all(all.map(async (source) => (await source.recorded()).slice(-rounds.measured)));
   const { p50, p99 } = percentiles(Float64Array.from(latencies.flat()).sort());
   const count = sources * rounds.measured;
-  const { nats = 0, own = 0, machine = 0, ...ingests } = used;
-  const ingest = Object.values(ingests).reduce((sum, ms) => sum + ms, 0);
+  const { nats = 0, ingest = 0, own = 0, machine = 0 } = used;
   const each = (ms: number) => `${Math.round((ms * 1_000) / count)} µs`;
   const text = (value: number) => Math.round(value).toLocaleString("en");
   console.log(
@@ -180,6 +174,15 @@ async function measured(all: readonly Source[], processes: Processes): Promise<v
       `processor time for each: NATS ${each(nats)}, ingest ${each(ingest)}, what says them ${each(own - nats - ingest)}\n` +
       `other programs took ${((machine - own) / tookMs).toFixed(2)} cores`,
   );
+}
+
+/** All events of a workspace, in order. */
+async function eventsOf(log: LogReader, workspace: string): Promise<readonly Event[]> {
+  const from = { afterOffset: logStart, subjects: [workspaceFilter(workspace)] };
+  const { lastOffset } = await log.bounds();
+  const events: Event[] = [];
+  for await (const { event } of log.history(from, lastOffset, new AbortController().signal)) events.push(event);
+  return events;
 }
 
 /** The texts of each project's frames, in order. */
