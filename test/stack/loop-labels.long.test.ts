@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Operation } from "@tapedeck/client";
@@ -59,8 +59,7 @@ async function ask<Row>(statement: string): Promise<readonly Row[]> {
 it("a loop has the branch that it began on, wherever its labels are shown", async () => {
   const { cwd, git, commit } = repository();
   const first = commit("one");
-  const loops = join(cwd, "loops");
-  mkdirSync(loops);
+  const loops = mkdtempSync(join(folder, "loops-"));
   const env = {
     PATH: path,
     TAPEDECK_SPILL: join(folder, "spill"),
@@ -109,8 +108,8 @@ it("a loop has the branch that it began on, wherever its labels are shown", asyn
   expect(sessions).toMatchObject([{ labels: labels[0] }]);
   const { items: events } = await get(stack, "events?kind=session.labelled");
   expect(events.map(({ summary }: { summary: string }) => summary)).toEqual([
-    `labels: branch fix/cart, commit ${second}, dirty false`,
-    `labels: branch main, commit ${first}, dirty true`,
+    `changed: main.go; labels: branch fix/cart, commit ${second}, dirty false`,
+    `changed: main.go; labels: branch main, commit ${first}, dirty true`,
   ]);
 
   const [{ session }] = sessions;
@@ -118,6 +117,15 @@ it("a loop has the branch that it began on, wherever its labels are shown", asyn
   const ofLabels = compared.differences.filter(({ kind }: { kind: string }) => kind === "label");
   expect(ofLabels.map(({ subject }: { subject: string }) => subject).toSorted()).toEqual(["branch", "commit"]);
   expect(JSON.stringify(ofLabels)).toContain(events[0].position);
+
+  expect(compared.differences).toContainEqual({
+    kind: "file",
+    subject: "main.go",
+    text: "main.go was modified since loop 1",
+    left: "modified",
+    right: null,
+    evidence: [{ side: "left", session, position: events[0].position, text: "modified" }],
+  });
 
   const file = join(folder, "shop.tapedeck");
   const exported = startCli(["export", "-s", "alice/shop", "-o", file], { cwd, env: at(stack) });

@@ -69,7 +69,7 @@ export type OutputLine = {
 
 export type DifferenceKind =
   | ("resource" | "failure" | "command" | "version" | "platform" | "configuration" | "artifact")
-  | ("label" | "port" | "debugger" | "duration" | "gap")
+  | ("file" | "label" | "port" | "debugger" | "duration" | "gap")
   | (string & {});
 
 export type Difference = {

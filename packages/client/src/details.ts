@@ -30,8 +30,21 @@ export type SessionDetail = {
   readonly exitCode?: number;
   /** session.ended: the command in which the session was recorded (`tapedeck run`). */
   readonly commandRun?: CommandRun;
+  /** session.labelled: the files that changed for the dev loop that began at the event's time. */
+  readonly changedFiles?: ChangedFiles;
   /** session.erased: the events of channel `tapedeck` that were erased with the session. */
   readonly erased?: { readonly ordinals: readonly OrdinalRange[] };
+};
+
+/** Files that differ from those of the loop before. At the first loop: all that are not committed. */
+export type ChangedFiles = {
+  readonly files: readonly {
+    /** Relative to the repository. */
+    readonly path: string;
+    readonly change: "added" | "modified" | "deleted" | (string & {});
+  }[];
+  /** How many changed beside these. */
+  readonly more: number;
 };
 
 /** A command that `tapedeck run` started. */

@@ -91,6 +91,21 @@ it("says on which side a difference was recorded, if only one has it", () => {
   expect(line([])).toBe("    label");
 });
 
+it("names changed files in one line", () => {
+  const file = (index: number) => ({
+    ...difference(index),
+    kind: "file",
+    subject: `src/${index}.ts`,
+    left: "modified",
+  });
+  const differences = [file(1), difference(1), ...Array.from({ length: 9 }, (_, index) => file(index + 2))];
+  const shown = lines({ left, right, differences, equal: 0, same: [], position: "" }).filter((line) =>
+    /^ ?\d /.test(line),
+  );
+  const named = Array.from({ length: 8 }, (_, index) => `src/${index + 1}.ts modified`).join(", ");
+  expect(shown).toEqual([` 1  changed files: ${named} and 2 more`, " 2  l1: a; b in loop 11"]);
+});
+
 it("says what a number of an error is", () => {
   const failure = left.failure && { ...left.failure, phase: "command", subject: "up", errorCode: "2" };
   const shown = lines({ left: { ...left, failure }, right, differences: [], equal: 0, same: [], position: "" });

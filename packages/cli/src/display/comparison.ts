@@ -12,8 +12,9 @@ const max = 10;
 
 /** What failed, beside what it is compared, and the differences with where they were recorded. */
 export function comparisonText({ left, right, differences, equal }: Comparison): string {
-  const visible = differences.slice(0, max);
-  const hidden = differences.length - visible.length;
+  const folded = withFilesInOne(differences);
+  const visible = folded.slice(0, max);
+  const hidden = folded.length - visible.length;
   const none =
     right === null ? "nothing to compare it with: no loop before it was good" : "no differences are recorded";
   return [
@@ -62,6 +63,23 @@ function reasonLine(cause: Cause | null): string[] {
 function outputLine(text: string, isCause: boolean): string {
   const line = terminalText(text);
   return isCause ? `  ${coloured("red", `> ${line}`)}` : coloured("dim", `    ${line}`);
+}
+
+/** How many files are named in one line. */
+const maxFiles = 8;
+
+/** Several files are one difference, with the rank of the first. */
+function withFilesInOne(differences: readonly Difference[]): readonly Difference[] {
+  const files = differences.filter(({ kind }) => kind === "file");
+  const [first] = files;
+  if (first === undefined || files.length === 1) return differences;
+  const names = files.slice(0, maxFiles).map(({ subject, left }) => `${subject} ${left ?? ""}`);
+  const others = files.length - names.length;
+  const text = `changed files: ${names.join(", ")}${others > 0 ? ` and ${others} more` : ""}`;
+  const one = { ...first, text, evidence: files.flatMap(({ evidence }) => evidence) };
+  return differences
+    .filter((difference) => difference === first || difference.kind !== "file")
+    .map((difference) => (difference === first ? one : difference));
 }
 
 /** Vagrant's and rkt's codes are the numbers with which commands and apps exit. */

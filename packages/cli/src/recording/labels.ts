@@ -1,7 +1,7 @@
-import { execFile } from "node:child_process";
 import { hostname } from "node:os";
 import { ownValue } from "@tapedeck/shared/own-value";
 import { loginName } from "@tapedeck/shared/service/login-name";
+import { git } from "./git.ts";
 
 export type Labels = Readonly<Record<string, string>>;
 
@@ -115,7 +115,7 @@ export type GitState = Readonly<Record<GitName, string | undefined>>;
 
 /** Nothing outside of a repository, without git, or in a repository so large that git takes its time. */
 async function gitLabels(folder: string): Promise<Labels> {
-  const [state, remote] = await Promise.all([gitState(folder), git(folder, "remote", "get-url", "origin")]);
+  const [state, remote] = await Promise.all([gitState(folder), gitText(folder, "remote", "get-url", "origin")]);
   const entries = Object.entries({ ...state, remote: remoteAddress(remote ?? "") });
   return Object.fromEntries(entries.filter((entry): entry is [string, string] => Boolean(entry[1])));
 }
@@ -134,9 +134,9 @@ export function remoteAddress(remote: string): string | undefined {
 /** The checkout of a folder now. Waits for no lock and takes none. Never rejects. */
 export async function gitState(folder: string): Promise<GitState> {
   const [branch, commit, changes] = await Promise.all([
-    git(folder, "rev-parse", "--abbrev-ref", "HEAD"),
-    git(folder, "rev-parse", "HEAD"),
-    git(folder, "status", "--porcelain", "--untracked-files=no", "--no-renames"),
+    gitText(folder, "rev-parse", "--abbrev-ref", "HEAD"),
+    gitText(folder, "rev-parse", "HEAD"),
+    gitText(folder, "status", "--porcelain", "--untracked-files=no", "--no-renames"),
   ]);
   return {
     branch: branch === "HEAD" ? "" : branch,
@@ -145,13 +145,6 @@ export async function gitState(folder: string): Promise<GitState> {
   };
 }
 
-const timeoutMs = 2_000;
-
-function git(folder: string, ...args: string[]): Promise<string | undefined> {
-  // Takes no lock of the index, which would block the user's own git. Fetches nothing and prompts for nothing.
-  const env = { ...process.env, GIT_OPTIONAL_LOCKS: "0", GIT_NO_LAZY_FETCH: "1", GIT_TERMINAL_PROMPT: "0" };
-  const options = { cwd: folder, timeout: timeoutMs, maxBuffer: 64 << 20, env };
-  return new Promise((resolve) => {
-    execFile("git", args, options, (error, stdout) => resolve(error === null ? stdout.trim() : undefined));
-  });
+async function gitText(folder: string, ...args: string[]): Promise<string | undefined> {
+  return (await git(folder, ...args))?.trim();
 }

@@ -7,7 +7,7 @@ type Noun = Kind extends `${infer Name}.${string}` ? Name : never;
 const about: Readonly<Record<Noun, string>> = {
   source: "a recorded upstream; `checkpoint` repeats how far its channels are",
   session:
-    "a lifetime of the upstream. `identified`: how it is recognized again. `labelled`: its labels changed. `described`: the upstream's own state. `lost`: recording has ended, and how the session ended was not observed. `gap`: something may be missing. `configured`, `terminated`: the upstream read its configuration, announced its end",
+    "a lifetime of the upstream. `identified`: how it is recognized again. `labelled`: its labels or files changed. `described`: the upstream's own state. `lost`: recording has ended, and how the session ended was not observed. `gap`: something may be missing. `configured`, `terminated`: the upstream read its configuration, announced its end",
   init: "what Skaffold prepares: its runner, and the files to watch",
   loop: "one iteration of `skaffold dev`",
   build: "an artifact; `cached`: taken from the cache",

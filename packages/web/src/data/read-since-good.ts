@@ -1,6 +1,6 @@
 import type { Comparison } from "@tapedeck/client";
 import type { Loop } from "@tapedeck/client/lanes/step";
-import { type ChangedFile, changedFiles } from "../model/changed-files.ts";
+import { allChangedFiles, type ChangedFile } from "../model/changed-files.ts";
 import { isOutput } from "../model/output.ts";
 import { loopSide } from "../model/route.ts";
 import { reader } from "./reader.ts";
@@ -9,7 +9,7 @@ import { answered, firstOf } from "./reading.ts";
 export type SinceGood = {
   /** With the last good loop. */
   readonly comparison: Comparison;
-  /** Those that Skaffold named between the two, if it ran with `-v info`. */
+  /** Those that git reported to `tapedeck run`, and those that Skaffold named between the two with `-v info`. */
   readonly files: readonly ChangedFile[];
 };
 
@@ -35,5 +35,5 @@ export async function readSinceGood(loop: Loop, signal: AbortSignal): Promise<Si
   );
   const { value } = await answered(lines, [], signal);
   const output = value.map((event) => (isOutput(event) ? (event.detail?.text ?? "") : "")).join("");
-  return { comparison, files: changedFiles(output) };
+  return { comparison, files: allChangedFiles(comparison.differences, output) };
 }

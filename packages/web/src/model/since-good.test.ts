@@ -1,7 +1,7 @@
 import type { Difference } from "@tapedeck/client";
 import type { Loop, Step } from "@tapedeck/client/lanes/step";
 import { expect, it } from "vitest";
-import { changedFiles } from "./changed-files.ts";
+import { allChangedFiles, changedFiles } from "./changed-files.ts";
 import { foldedDifferences } from "./differences.ts";
 import { commitsPath, forgePath } from "./forge.ts";
 import { deployedTags, shortTag, withUnchanged } from "./unchanged.ts";
@@ -16,6 +16,15 @@ it("the changed files are those that Skaffold names, each once with its last cha
     { path: "web/app.txt", change: "modified" },
   ]);
   expect(changedFiles("Watching for changes...\n")).toEqual([]);
+});
+
+it("the files that git reports stand first, and Skaffold's name for one of them is not repeated", () => {
+  const file: Difference = { ...difference("file", "shop/api/app.txt", "modified", null) };
+  const output = "files modified: [api/app.txt ignored.txt]\n";
+  expect(allChangedFiles([difference("label", "branch", "a", "b"), file], output)).toEqual([
+    { path: "shop/api/app.txt", change: "modified" },
+    { path: "ignored.txt", change: "modified" },
+  ]);
 });
 
 const commit = "a0f3e2d91c77";

@@ -233,7 +233,7 @@ function Differences({ loop, labels }: DifferencesProps) {
   if (right === null)
     return <p class="quiet-text">No loop before it was good, so there is nothing to compare it with.</p>;
   // That it failed, and how, stands above.
-  const differences = comparison.differences.filter(({ kind }) => kind !== "failure");
+  const differences = comparison.differences.filter(({ kind }) => kind !== "failure" && kind !== "file");
   const commit = differences.find(({ kind, subject }) => kind === "label" && subject === "commit");
   const commits = commit && commitsPath(labels, commit.right ?? "", commit.left ?? "");
   return (

@@ -1,4 +1,5 @@
 import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
+import type { ChangedFiles } from "@tapedeck/proto/tapedeck/v1/event";
 import { until } from "@tapedeck/shared/testing/until";
 import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import type { TapItem } from "@tapedeck/tap/tap";
@@ -21,11 +22,13 @@ function loopFrame(ms: number, connection = "C1", status = "In Progress"): TapIt
 function watched(names: readonly GitName[] = gitNames) {
   const items: TapItem[] = [];
   const questions: ((state: GitState) => void)[] = [];
+  const files: ChangedFiles[] = [];
   const loops = new LoopLabelReader({
     labels: Promise.resolve(own),
     names,
     append: (item: TapItem) => items.push(item),
     readGit: () => new Promise((resolve) => void questions.push(resolve)),
+    readFiles: async () => files.shift(),
   });
   /** A loop begins, and git answers. */
   const loop = async (ms: number, state: GitState, connection?: string) => {
@@ -35,7 +38,7 @@ function watched(names: readonly GitName[] = gitNames) {
     await loops.idle();
   };
   const reported = () => items.map(({ what }) => (what?.$case === "labelled" ? what.value.labels : undefined));
-  return { loops, items, questions, loop, reported };
+  return { loops, items, questions, files, loop, reported };
 }
 
 it("reports what has changed since the session began, with the loop's own time", async () => {
@@ -50,7 +53,11 @@ it("reports what has changed since the session began, with the loop's own time",
       at: timestampOfMs(now + 17),
       what: {
         $case: "labelled",
-        value: { labels: { branch: "fix", commit: "b2", dirty: "true" }, since: timestampOfMs(now + 10) },
+        value: {
+          labels: { branch: "fix", commit: "b2", dirty: "true" },
+          since: timestampOfMs(now + 10),
+          changed_files: undefined,
+        },
       },
     },
   ]);
@@ -58,6 +65,16 @@ it("reports what has changed since the session began, with the loop's own time",
   expect(items).toHaveLength(1);
   await loop(now + 30, clean);
   expect(reported().at(-1)).toEqual({ branch: "main", commit: "a1", dirty: "false" });
+});
+
+it("reports changed files with the labels of that loop, which may be the session's", async () => {
+  const { loop, items, files } = watched();
+  const changed_files = { files: [{ path: "web/a.ts", change: "modified" }], more: 2 };
+  files.push(changed_files, { files: [], more: 0 });
+  await loop(Date.now(), clean);
+  await loop(Date.now(), clean);
+  const values = items.map(({ what }) => (what?.$case === "labelled" ? what.value : undefined));
+  expect(values).toMatchObject([{ labels: clean, changed_files }]);
 });
 
 it("reports that there is no branch any more, and takes no silence of git for that", async () => {

@@ -1,4 +1,5 @@
 import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
+import type { ChangedFiles } from "@tapedeck/proto/tapedeck/v1/event";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { msBetween, timestampNow } from "@tapedeck/shared/time/timestamp";
 import { loopStartOf } from "@tapedeck/tap/skaffold/v1-frame";
@@ -12,6 +13,8 @@ export type LoopLabelsOptions = {
   readonly names: readonly GitName[];
   /** The current checkout. Never rejects. */
   readonly readGit: () => Promise<GitState>;
+  /** The files that changed since the last call; undefined: unknown. Never rejects. */
+  readonly readFiles: () => Promise<ChangedFiles | undefined>;
   /** Takes an item at once. */
   readonly append: (item: TapItem) => unknown;
 };
@@ -23,7 +26,7 @@ const freshMs = 5_000;
 
 /**
  * Adds labels to the items of a Skaffold when a dev loop begins on another branch or commit than its session has
- * recorded. No item waits for git. While git runs, only the newest loop that begins is kept, for the next query. Watching
+ * recorded, or with other files than the loop before. No item waits for git. While git runs, only the newest loop that begins is kept, for the next query. Watching
  * `.git/HEAD` instead would not show `dirty`, and worktrees and rebases keep it elsewhere.
  */
 export class LoopLabelReader {
@@ -64,8 +67,8 @@ export class LoopLabelReader {
   async #askGit(): Promise<void> {
     const labels = await this.#options.labels;
     for (let start = this.#takeNext(); start !== undefined; start = this.#takeNext()) {
-      const now = await this.#options.readGit();
-      if (!this.#hasStopped) this.#emit(start, labels, now);
+      const [now, files] = await Promise.all([this.#options.readGit(), this.#options.readFiles()]);
+      if (!this.#hasStopped) this.#emit(start, labels, now, files);
     }
     this.#asking = undefined;
   }
@@ -76,17 +79,19 @@ export class LoopLabelReader {
     return next;
   }
 
-  #emit({ connection, at, since }: LoopStart, own: Labels, now: GitState): void {
+  #emit({ connection, at, since }: LoopStart, own: Labels, now: GitState, files: ChangedFiles | undefined): void {
     const { names, append } = this.#options;
-    if (names.every((name) => now[name] === undefined)) return;
+    const changed_files = files?.files.length ? files : undefined;
+    if (changed_files === undefined && names.every((name) => now[name] === undefined)) return;
     const isSameConnection = this.#emitted?.connection === connection;
     const known = isSameConnection ? this.#emitted?.labels : own;
     const current = (name: GitName) => now[name] ?? known?.[name] ?? "";
     // Another connection may continue the session of the last one, to which the labels emitted then still apply.
     const mayCompare = isSameConnection || this.#emitted === undefined;
-    if (mayCompare && names.every((name) => current(name) === (known?.[name] ?? ""))) return;
+    const isKnown = mayCompare && names.every((name) => current(name) === (known?.[name] ?? ""));
+    if (isKnown && changed_files === undefined) return;
     const labels = Object.fromEntries(names.map((name) => [name, current(name)]));
     this.#emitted = { connection, labels };
-    append({ connection, at, what: { $case: "labelled", value: { labels, since } } });
+    append({ connection, at, what: { $case: "labelled", value: { labels, since, changed_files } } });
   }
 }

@@ -12,11 +12,11 @@ import { EventLogTail } from "@tapedeck/tap/skaffold/event-log/event-log-tail";
 import { openSpill, type Spill } from "@tapedeck/tap/spill/spill";
 import type { TapItem } from "@tapedeck/tap/tap";
 import { taps } from "@tapedeck/tap/taps";
-import type { GitName, GitState, Labels } from "../../recording/labels.ts";
+import type { Labels } from "../../recording/labels.ts";
 import { pushSource } from "../../recording/source-push.ts";
 import type { CommandExit } from "./command-process.ts";
 import { commandRun, sessionOfCommand, wrapperRun } from "./command-run.ts";
-import { LoopLabelReader } from "./loop-labels.ts";
+import { LoopLabelReader, type LoopLabelsOptions } from "./loop-labels.ts";
 import type { RunPlan } from "./plan.ts";
 import type { SessionLines } from "./session-lines.ts";
 
@@ -35,7 +35,7 @@ export type RecordCommand = {
   readonly developer: string | undefined;
   readonly labels: Promise<Labels>;
   /** Absent: the upstream has no dev loops. */
-  readonly git?: { readonly names: readonly GitName[]; readonly readGit: () => Promise<GitState> } | undefined;
+  readonly git?: Pick<LoopLabelsOptions, "names" | "readGit" | "readFiles"> | undefined;
   /** The command is the upstream's process itself, so its end and exit code are the session's. */
   readonly isUpstream: boolean;
   /** The upstream's process is gone when the command has ended and the connection with it. */

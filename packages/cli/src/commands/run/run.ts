@@ -2,6 +2,7 @@ import { namePart } from "@tapedeck/shared/source";
 import { timestampNow } from "@tapedeck/shared/time/timestamp";
 import { CommandError, sentenceOf } from "../../command-error.ts";
 import { didYouMean, runOfOthers } from "../../mistakes.ts";
+import { ChangedFilesReader } from "../../recording/changed-files.ts";
 import { ciLabels, gitNames, gitState, type Labels, sessionLabels } from "../../recording/labels.ts";
 import { abortSignal, unlessAborted } from "./abort-signal.ts";
 import type { CommandProcess } from "./command-process.ts";
@@ -142,7 +143,12 @@ async function record(
 
 /** The labels that git gives for the code, except those that are set otherwise. */
 function gitOf(folder: string, labels: Labels) {
-  return { names: gitNames.filter((name) => !Object.hasOwn(labels, name)), readGit: () => gitState(folder) };
+  const files = new ChangedFilesReader(folder);
+  return {
+    names: gitNames.filter((name) => !Object.hasOwn(labels, name)),
+    readGit: () => gitState(folder),
+    readFiles: () => files.read(),
+  };
 }
 
 function isOn(text: string | undefined): boolean {

@@ -1,4 +1,5 @@
-import type { OrdinalRange } from "@tapedeck/proto/tapedeck/v1/event";
+import type { ChangedFiles, OrdinalRange } from "@tapedeck/proto/tapedeck/v1/event";
+import type { Labelled } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { asBuffer } from "@tapedeck/shared/as-buffer";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import type { Fact } from "../../normalize/fact.ts";
@@ -25,13 +26,20 @@ export function sessionEnded(reason: string, ended: Pick<SessionFields, "exit_co
 }
 
 /** `labels`: those that may differ from the session's own since a dev loop began; "": the session has none of this name. */
-export function sessionLabelled(labels: Readonly<Record<string, string>>, since: Timestamp | undefined): Fact {
+export function sessionLabelled({ labels, since, changed_files }: Labelled): Fact {
   const values = Object.entries(labels).map(([name, value]) => (value === "" ? `no ${name}` : `${name} ${value}`));
-  const summary = shorten(`labels: ${values.join(", ")}`);
+  const changed = changed_files === undefined ? "" : `changed: ${filesText(changed_files)}; `;
+  const summary = shorten(`${changed}labels: ${values.join(", ")}`);
   return {
-    ...sessionFact("session.labelled", summary, { labels: { ...labels } }),
+    ...sessionFact("session.labelled", summary, { labels: { ...labels }, changed_files }),
     ...(since && { occurredAt: since }),
   };
+}
+
+function filesText({ files, more }: ChangedFiles): string {
+  const named = files.slice(0, 3).map(({ path }) => path);
+  const others = files.length - named.length + more;
+  return others === 0 ? named.join(", ") : `${named.join(", ")} and ${others} more`;
 }
 
 /** The session is presumably over, but its end was not observed. */

@@ -8,10 +8,10 @@ import type { UpstreamConnection } from "./connection.ts";
 export function recordLabels(
   journal: SourceJournal,
   { session }: Pick<UpstreamConnection, "session">,
-  { labels, since }: Labelled,
+  labelled: Labelled,
   at: Timestamp,
 ): number {
   // The tap pushes the item again if it does not know that it was recorded.
   if (session === "" || journal.history.hasLabels(session, at)) return 0;
-  return journal.publish([journal.own(session, sessionLabelled(labels, since), at)]);
+  return journal.publish([journal.own(session, sessionLabelled(labelled), at)]);
 }

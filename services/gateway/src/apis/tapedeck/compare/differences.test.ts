@@ -387,3 +387,39 @@ it("does not take long for a text of any length", () => {
   const { user, system } = process.threadCpuUsage(before);
   expect((user + system) / 1_000).toBeLessThan(1_000);
 });
+
+describe("changed files", () => {
+  const list = (at: number, paths: readonly string[], more = 0) => ({
+    at,
+    files: paths.map((path) => ({ path, change: "modified" })),
+    more,
+    position: "383600-t3k9x2",
+  });
+  const source = "acme/bob/shop/skaffold";
+  const right: SideSummary = { ...good, checkout: { source, at: 10, changes: [list(10, ["old.ts"])] } };
+  const changes = [list(10, ["old.ts"]), list(20, ["web/a.ts", "src/room.ts"]), list(30, ["src/room.ts"], 7)];
+  const left = {
+    ...broken(laterLoop, failed("build", "src/room.ts:41: no", { subject: "api" })),
+    checkout: { source, at: 30, changes },
+  };
+  const filesOf = (one: SideSummary, other: SideSummary) =>
+    differencesOf(one, other)
+      .differences.filter(({ kind }) => kind === "file")
+      .map(({ text }) => text);
+
+  it("are those since the loop on the right, the one that the failure names first of all", () => {
+    expect(differencesOf(left, right).differences[0]?.subject).toBe("src/room.ts");
+    expect(filesOf(left, right)).toEqual([
+      "src/room.ts was modified since bob/shop",
+      "web/a.ts was modified since bob/shop",
+      "other files: 7 or more changed",
+    ]);
+  });
+
+  it("of an earlier session's loop are all that this session reports, and of another source none", () => {
+    const earlier = { ...right, session: "earlier" };
+    expect(filesOf(left, earlier)).toContain("old.ts: modified, as git reports");
+    const others = { ...earlier, checkout: { source: "acme/alice/shop/skaffold", at: 10, changes: [] } };
+    expect(filesOf(left, others)).toEqual([]);
+  });
+});

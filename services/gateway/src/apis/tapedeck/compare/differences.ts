@@ -8,6 +8,7 @@ import {
   artifactDifferences,
   commandDifference,
   debuggerDifferences,
+  fileDifferences,
   gapDifference,
   labelDifferences,
   portDifferences,
@@ -31,7 +32,7 @@ export function differencesOf(left: SideSummary, right: SideSummary | undefined)
       : [
           ...[versionDifference, commandDifference, labelDifferences, settingDifferences, artifactDifferences],
           ...[resourceDifferences, portDifferences, debuggerDifferences, gapDifference],
-          ...[platformDifferences, changedDifferences, cacheDifferences],
+          ...[platformDifferences, changedDifferences, cacheDifferences, fileDifferences],
         ].map((compare) => compare(left, right, story));
   const all = [failureDifference(left, right), durationDifferences(left, right, story), ...ofBoth];
   return {

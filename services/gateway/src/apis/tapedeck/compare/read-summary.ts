@@ -6,6 +6,7 @@ import { textKinds } from "@tapedeck/shared/events/kinds";
 import { parseFilter } from "@tapedeck/shared/filter/filter";
 import { ownValue } from "@tapedeck/shared/own-value";
 import { sourceParts } from "@tapedeck/shared/source";
+import { msOfTimestamp } from "@tapedeck/shared/time/timestamp";
 import type { CallContext } from "../../../call-context.ts";
 import type { QueryClient } from "../../../query-client.ts";
 import { nameOf } from "../../resolve-source.ts";
@@ -14,7 +15,16 @@ import type { Page } from "../lists.ts";
 import { type LoadedState, type StateItem, stateJson } from "../state.ts";
 import { outputAround } from "./output-around.ts";
 import { firstOfRound, type Side } from "./side.ts";
-import type { Failure, Found, FoundByName, OutputLine, SideSummary, SummaryStep } from "./side-summary.ts";
+import type {
+  Checkout,
+  Failure,
+  FileChanges,
+  Found,
+  FoundByName,
+  OutputLine,
+  SideSummary,
+  SummaryStep,
+} from "./side-summary.ts";
 import { stateSummary } from "./state-summary.ts";
 
 export type SummaryDeps = {
@@ -24,7 +34,7 @@ export type SummaryDeps = {
 };
 
 /** How many are read of each, so that a comparison takes the same time for a loop of any length. */
-const max = { steps: 500, events: 300, history: 500, lines: 300 } as const;
+const max = { steps: 500, events: 300, history: 500, lines: 300, checkouts: 100 } as const;
 
 /** Summarizes a side. `name`: its name for people, beside the other one. */
 export async function readSummary(
@@ -36,11 +46,12 @@ export async function readSummary(
   const { session, unit, position } = side;
   const { upstream } = sourceParts(nameOf(session));
   const reading = { deps, context, side };
-  const [steps, history, events, configuredAt, state] = await Promise.all([
+  const [steps, history, events, configuredAt, checkout, state] = await Promise.all([
     readSteps(reading),
     readHistory(reading),
     readEvents(reading),
     readConfigured(reading),
+    readCheckout(reading),
     deps.readState({ ...context, source: session.source, session: session.session, at: position }),
   ]);
   const json = stateJson(state.upstream, state.rows);
@@ -69,6 +80,7 @@ export async function readSummary(
     steps: own.map((step) => summaryStep(step, history)),
     failure,
     gaps: session.gaps,
+    checkout,
   };
 }
 
@@ -216,6 +228,30 @@ async function readConfigured(reading: Reading): Promise<string> {
   const request = { kinds: ["session.configured"], after: session.start_position, until: position, limit: 1, last: 1 };
   const [configured] = await eventsOf(reading, request);
   return configured?.position ?? session.start_position;
+}
+
+/** The files that had changed when the loop began. `tapedeck run` asks git then, so the answer may follow the loop's end. */
+async function readCheckout(reading: Reading): Promise<Checkout | undefined> {
+  const { session, unit, position } = reading.side;
+  if (unit?.started_at === undefined) return undefined;
+  const at = msOfTimestamp(unit.started_at);
+  const kinds = ["session.labelled"];
+  const [before, late] = await Promise.all([
+    eventsOf(reading, {
+      kinds,
+      after: session.start_position,
+      until: position,
+      limit: max.checkouts,
+      last: max.checkouts,
+    }),
+    eventsOf(reading, { kinds, after: position, until: "now", limit: 1 }),
+  ]);
+  const changes = [...before, ...late].flatMap(({ occurredAt = "", detail, position }): FileChanges[] => {
+    const changed = detail?.changedFiles as Omit<FileChanges, "at" | "position"> | undefined;
+    const ms = Date.parse(occurredAt);
+    return changed === undefined || ms > at ? [] : [{ ...changed, at: ms, position }];
+  });
+  return { source: session.source, at, changes };
 }
 
 /** Resources with the texts of their last events, and the positions. The state may lack those that only events name. */

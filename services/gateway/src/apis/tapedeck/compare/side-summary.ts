@@ -31,6 +31,23 @@ export type SideSummary = {
   readonly steps: readonly SummaryStep[];
   readonly failure: Failure | undefined;
   readonly gaps: number;
+  /** Absent without a loop. */
+  readonly checkout?: Checkout | undefined;
+};
+
+export type Checkout = {
+  readonly source: string;
+  /** When the side's loop began: milliseconds since 1970. */
+  readonly at: number;
+  /** The changes up to then in the side's session, the oldest first. */
+  readonly changes: readonly FileChanges[];
+};
+
+export type FileChanges = {
+  readonly at: number;
+  readonly files: readonly { readonly path: string; readonly change: string }[];
+  readonly more: number;
+  readonly position: string;
 };
 
 export type OutputLine = Found & { readonly isCause: boolean };

@@ -2,7 +2,7 @@ import { ownValue } from "@tapedeck/shared/own-value";
 import type { DifferenceKind } from "../schemas/comparison.ts";
 import { differentOptions, isConfiguration } from "./command-options.ts";
 import { hintOf, isTelling } from "./hints.ts";
-import type { Found, FoundByName, SideSummary } from "./side-summary.ts";
+import type { FileChanges, Found, FoundByName, SideSummary } from "./side-summary.ts";
 import { isMentioned, isReady, type Story } from "./story.ts";
 import { type Compared, nothing, type Weighed } from "./weighed.ts";
 
@@ -178,4 +178,30 @@ export function gapDifference(left: SideSummary, right: SideSummary): Compared {
   const gaps = ({ gaps, position }: SideSummary): FoundByName =>
     gaps === 0 ? new Map() : new Map([["gaps", { value: String(gaps), position }]]);
   return compared("gap", [gaps(left), gaps(right)], right, () => 3);
+}
+
+/** Files that git reports as changed between the loops. A session's first list may have older changes, not yet committed. */
+export function fileDifferences(left: SideSummary, right: SideSummary, story: Story): Compared {
+  const [own, other] = [left.checkout, right.checkout];
+  if (own === undefined || own.source !== other?.source) return nothing;
+  const { isSameSession } = story;
+  const changes = isSameSession ? own.changes.filter(({ at }) => at > other.at) : own.changes;
+  // The last change to a file counts.
+  const last = new Map(changes.flatMap((list) => list.files.map((file) => [file.path, { ...file, list }] as const)));
+  const files = [...last.values()].map(({ path, change, list: { position } }): Weighed => {
+    const text = isSameSession ? `${path} was ${change} since ${right.name}` : `${path}: ${change}, as git reports`;
+    const isNamed = isMentioned(story, [path, path.split("/").at(-1) ?? ""]);
+    const points = (isSameSession ? 57 : 37) + (isNamed ? named : 0);
+    return { kind: "file", subject: path, text, left: { value: change, position }, right: undefined, points };
+  });
+  return { differences: [...files, ...unlisted(changes)], same: [] };
+}
+
+/** The files beyond those that a list holds. Lists may count the same ones. */
+function unlisted(changes: readonly FileChanges[]): readonly Weighed[] {
+  const [most] = changes.toSorted((a, b) => b.more - a.more);
+  if (most === undefined || most.more === 0) return [];
+  const value = `${most.more} or more changed`;
+  const left = { value, position: most.position };
+  return [{ kind: "file", subject: "other files", text: `other files: ${value}`, left, right: undefined, points: 36 }];
 }

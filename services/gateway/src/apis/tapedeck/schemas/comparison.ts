@@ -6,7 +6,7 @@ import { cause } from "./lists.ts";
 /** From the most informative to the least, where nothing else decides. */
 export const differenceKinds = [
   ...["resource", "failure", "command", "version", "platform", "configuration", "artifact"],
-  ...["label", "port", "debugger", "duration", "gap"],
+  ...["file", "label", "port", "debugger", "duration", "gap"],
 ] as const satisfies readonly string[];
 export type DifferenceKind = (typeof differenceKinds)[number];
 
