@@ -495,4 +495,26 @@ export const labelledLoops: Readonly<Record<string, LabelledRecording>> = {
   // Skaffold ends migrate because seed failed.
   "29-skaffold-exec-fails": { ...noDevLoop, failedAlone: [["exec", "seed", "UNKNOWN_ERROR"]] },
   "30-skaffold-verify-image-not-pulled": { ...noDevLoop, failedAlone: [["verify", "", "UNKNOWN_ERROR"]] },
+  "31-dev-compilers-and-tests-fail": {
+    loops: [
+      ready({ build: 6_672, test: 931, render: 17, deploy: 985, other: 109 }),
+      failed(["build", "api", "BUILD_UNKNOWN"], { build: 382, other: 17 }),
+      ready({ build: 1_639, render: 2, deploy: 742, other: 27 }),
+      failed(["build", "web", "BUILD_UNKNOWN"], { build: 4_048, other: 21 }),
+      // What web was before was in the cache.
+      ready({ render: 12, deploy: 440, other: 58 }),
+      failed(["test", "", "TEST_CUSTOM_CMD_RUN_NON_ZERO_EXIT_ERR"], { build: 488, test: 661, other: 50 }),
+      ready({ build: 441, test: 715, render: 2, deploy: 359, other: 27 }),
+    ],
+    red: [
+      { failed: 2, green: 3, redMs: 5_268 },
+      { failed: 4, green: 5, redMs: 3_338 },
+      { failed: 6, green: 7, redMs: 4_434 },
+    ],
+    artifacts: {
+      worker: { builtMs: [609, 488, 441] },
+      api: { builtMs: [2_189, 382, 1_639], failed: 1, flakes: 1 },
+      web: { builtMs: [3_874, 4_048], failed: 1 },
+    },
+  },
 };

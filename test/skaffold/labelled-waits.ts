@@ -269,4 +269,16 @@ export const labelledWaits: Readonly<Record<string, readonly LabelledWaits[]>> =
     ["v1 12-19", "build web 4, build worker 4141, other 4142"],
     ["v1 20-29, v2 142 145", "build web 1, build api 1156, render 1157, deploy 1931"],
   ],
+  "31-dev-compilers-and-tests-fail": [
+    [
+      "v1 2-13, v2 55 58",
+      "other 64, build worker 674, build api 2864, build web 6739, other 6741, test 7672, other 7673, render 7690, other 7697, deploy 8682, other 8714",
+    ],
+    ["v1 14-17", "other 13, build api 396, other 399"],
+    ["v1 18-23, v2 133 136", "other 10, build api 1650, other 1665, render 1667, deploy 2410"],
+    ["v1 24-27", "other 6, build web 4055, other 4069"],
+    ["v1 28-31, v2 193 196", "other 58, render 70, deploy 510"],
+    ["v1 32-37", "other 41, build worker 529, other 538, test 1199"],
+    ["v1 38-45, v2 276 279", "other 18, build worker 459, other 467, test 1182, render 1185, deploy 1544"],
+  ],
 };

@@ -26,6 +26,7 @@ const recordings = [
   "27-dev-build-fails-beside-others",
   "28-skaffold-verify-fails",
   "30-skaffold-verify-image-not-pulled",
+  "31-dev-compilers-and-tests-fail",
 ];
 
 for (const recording of recordings) recordedAndServed(recording);

@@ -30,6 +30,12 @@ it("quotes the summary of a step that printed nothing", () => {
   });
 });
 
+it("quotes no line in which Skaffold only says what it uses", () => {
+  const output = "Found [docker-desktop] context, using local docker daemon.\nTarget platforms: [linux/amd64]\n";
+  const summary = "building custom artifact: exit status 2";
+  expect(explain({ output, summary, step: "build" })?.cause).toBe(summary);
+});
+
 it("distinguishes a build that was stopped from one that ran out of memory", () => {
   const killed = "building custom artifact: signal: killed";
   const stopped = `Building [web]...\n\u001b[33mBuild [web] was canceled\n\u001b[0m${killed}\n`;

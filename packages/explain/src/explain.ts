@@ -65,7 +65,8 @@ function explainSummary(summarized: readonly Line[], step: StepOutput): Explanat
 }
 
 /** What a tool prints before it runs a command says nothing about the command's end. */
-const announcement = /^(?:Running|Executing|Starting)\b.{0,60}(?:: |\.{3}|…$)/;
+const announcement =
+  /^(?:Running|Executing|Starting|Building)\b.{0,60}(?:: |\.{3}|…$)|^Found \[.{1,80}\] context, using|^Target platforms: \[/;
 
 /** Quotes the last line of a step that failed without a word. */
 function unknownCause(printed: readonly Line[], summarized: readonly Line[], step: StepOutput): Explanation {

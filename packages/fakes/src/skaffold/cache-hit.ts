@@ -3,12 +3,12 @@ import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import type { RecordedMessage, RecordedUpstream } from "./recording.ts";
 
 /**
- * A recording in which the first artifact that is built after a moment is found in the cache: v2 reports a cache hit,
+ * A recording in which the first artifact that is built well after a moment is found in the cache: v2 reports a cache hit,
  * and no build is reported, until the next dev loop. Real recordings have no such case.
  */
 export function withCacheHit(recording: RecordedUpstream, from: number): RecordedUpstream {
   const { v1, v2, logs } = recording.messages;
-  const miss = v2.find(({ at, bytes }) => at >= from && isCacheMiss(bytes));
+  const miss = v2.find((message) => message.at >= from && isCacheMiss(message.bytes) && !failsToBuild(v1, message));
   const missed = miss === undefined ? undefined : Event.decode(miss.bytes).event_type;
   if (miss === undefined || missed?.$case !== "buildSubtaskEvent") return recording;
   const { artifact, task_id: task } = missed.value;
@@ -44,6 +44,17 @@ function hit(message: RecordedMessage, artifact: string, task: string): Recorded
 function isCacheMiss(bytes: Buffer): boolean {
   const event = Event.decode(bytes).event_type;
   return event?.$case === "buildSubtaskEvent" && event.value.step === "Cache" && event.value.status === "Failed";
+}
+
+/** Whether the next report about its build's end is a failure. */
+function failsToBuild(v1: readonly RecordedMessage[], { at, bytes }: RecordedMessage): boolean {
+  const missed = Event.decode(bytes).event_type;
+  const artifact = missed?.$case === "buildSubtaskEvent" ? missed.value.artifact : "";
+  const builds = v1.flatMap((message) => {
+    const event = LogEntry.decode(message.bytes).event?.event_type;
+    return message.at >= at && event?.$case === "buildEvent" ? [event.value] : [];
+  });
+  return builds.find((build) => build.artifact === artifact && build.status !== "In Progress")?.status === "Failed";
 }
 
 function builtIn(bytes: Buffer): string | undefined {

@@ -10,6 +10,8 @@ import { parseArgs } from "node:util";
  *   --speed <factor>       how much faster than recorded (1), or "max"
  *   --loop                 the later dev loops again and again, as if now
  *   --cache-hits           with --loop: every other round finds an artifact in the cache
+ *   --past <days>          the later dev loops so many days before today, all at once; with --end, ends when both APIs
+ *                          were read
  *   --pause <ms>           between two rounds of them, on the recording's clock (2000)
  *   --end                  end when all is played
  *   --exit-code <code>     of the end (0)
@@ -19,6 +21,7 @@ import { parseArgs } from "node:util";
  */
 import { delay } from "@tapedeck/shared/sync/delay";
 import { numberOption } from "../number-option.ts";
+import { inThePast } from "./past.ts";
 import { loadRecording } from "./recording.ts";
 import { startFakeSkaffold } from "./server.ts";
 
@@ -30,6 +33,7 @@ const { values } = parseArgs({
     speed: { type: "string", default: "1" },
     loop: { type: "boolean", default: false },
     "cache-hits": { type: "boolean", default: false },
+    past: { type: "string" },
     pause: { type: "string", default: "2000" },
     end: { type: "boolean", default: false },
     "wait-for-connection": { type: "boolean", default: false },
@@ -39,10 +43,14 @@ const { values } = parseArgs({
 });
 if (values.recording === undefined) throw new Error("--recording <folder> is missing");
 
+const recording = loadRecording(values.recording);
+const speed = values.speed === "max" ? "max" : numberOption("speed", values.speed);
+const until = values.past && Date.now() - numberOption("past", values.past) * 86_400_000;
+const slower = speed === "max" ? 1 : 1 / speed;
 const fake = await startFakeSkaffold({
-  recording: loadRecording(values.recording),
+  recording: until ? inThePast(recording, { until, slower }) : recording,
   port: numberOption("port", values["rpc-port"] ?? values.port),
-  speed: values.speed === "max" ? "max" : numberOption("speed", values.speed),
+  speed: until ? "max" : speed,
   ...(values.loop && { loop: { pauseMs: numberOption("pause", values.pause), cacheHits: values["cache-hits"] } }),
 });
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => void fake.end("graceful"));
@@ -53,6 +61,9 @@ process.on("message", (message) => {
 });
 process.stdout.write(`${JSON.stringify({ port: fake.port })}\n`);
 
+/** A replay of a few hundred events takes less. */
+const readMs = 3_000;
+
 void play();
 await fake.ended;
 process.exit(numberOption("exit-code", values["exit-code"]));
@@ -60,6 +71,10 @@ process.exit(numberOption("exit-code", values["exit-code"]));
 async function play(): Promise<void> {
   await fake.play();
   if (!values.end) return;
+  if (until) {
+    while (fake.health.v1.opened === 0 || fake.health.v2.opened === 0) await delay(50);
+    await delay(readMs);
+  }
   while (values["wait-for-connection"] && fake.health.v2.opened === 0) await delay(50);
   await fake.end("graceful");
 }

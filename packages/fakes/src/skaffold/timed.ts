@@ -55,7 +55,7 @@ function pass(recording: RecordedUpstream, stamp: Stamp, move: (at: number) => n
 }
 
 /** All loops but the first, or the only one; without what was sent when the process was asked to stop. */
-function repeatedPart(recording: RecordedUpstream): { from: number; to: number; loops: number } {
+export function repeatedPart(recording: RecordedUpstream): { from: number; to: number; loops: number } {
   const starts = recording.messages.v1.flatMap(({ at, bytes }) =>
     loopOf(bytes)?.status === "In Progress" ? [at] : [],
   );
@@ -88,17 +88,27 @@ function stamper(): Stamp {
     last[channel] = time > last[channel] ? time : last[channel] + 1_000n;
     return timestampOfNanos(last[channel]);
   };
-  return (channel, { at, bytes }, add) => {
-    if (channel === "v1") {
-      const entry = LogEntry.decode(bytes);
-      const event = entry.event?.event_type;
-      if (event?.$case === "devLoopEvent") event.value.iteration += add;
-      return Buffer.from(LogEntry.encode({ ...entry, timestamp: timeFor(channel, at, entry.timestamp) }).finish());
-    }
-    const event = Event.decode(bytes);
-    if (event.event_type !== undefined) renumber(event.event_type, add);
-    return Buffer.from(Event.encode({ ...event, timestamp: timeFor(channel, at, event.timestamp) }).finish());
-  };
+  return (channel, { at, bytes }, add) => renumbered(channel, bytes, add, (said) => timeFor(channel, at, said));
+}
+
+type TimeOf = (said: Timestamp | undefined) => Timestamp | undefined;
+
+/** The same message of a later loop; `timeOf` gives it another time. */
+export function renumbered(
+  channel: SkaffoldChannel,
+  bytes: Buffer,
+  add: number,
+  timeOf: TimeOf = (said) => said,
+): Buffer {
+  if (channel === "v1") {
+    const entry = LogEntry.decode(bytes);
+    const event = entry.event?.event_type;
+    if (event?.$case === "devLoopEvent") event.value.iteration += add;
+    return Buffer.from(LogEntry.encode({ ...entry, timestamp: timeOf(entry.timestamp) }).finish());
+  }
+  const event = Event.decode(bytes);
+  if (event.event_type !== undefined) renumber(event.event_type, add);
+  return Buffer.from(Event.encode({ ...event, timestamp: timeOf(event.timestamp) }).finish());
 }
 
 /** v2 has the iteration in every task's id: "Build-3". Iteration 0 is what comes before the first loop. */

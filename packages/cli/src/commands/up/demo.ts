@@ -15,14 +15,30 @@ type Actor = {
   readonly speed: number;
   /** Labels of its sessions. */
   readonly labels: Readonly<Record<string, string>>;
-  /** The arguments of its fake beside the recording and the speed. */
-  readonly fakeArgs: (port: number) => readonly string[];
+  /** How long a process runs. Default: `lifeMs`, and a minute more for each actor. */
+  readonly lifeMs?: number;
+  /** The arguments of its fake beside the recording and the speed. `turn` counts its processes. */
+  readonly fakeArgs: (port: number, turn: number) => readonly string[];
 };
 
 const developer = {
   upstream: "skaffold",
   fakeArgs: (port: number) => ["--loop", "--cache-hits", "--port", String(port)],
 } as const;
+/**
+ * What Trends compares this week with: a Skaffold for each of the days, one after the other. The last one stays, idle,
+ * until it is forgotten, and they begin again.
+ */
+const past = (isDay: (daysAgo: number) => boolean) =>
+  ({
+    upstream: "skaffold",
+    fakeArgs: (port: number, turn: number) => {
+      const days = workdays().filter(isDay);
+      const [index, last] = [turn % days.length, days.length - 1];
+      return ["--past", String(days[index]), ...(index === last ? [] : ["--end"]), "--port", String(port)];
+    },
+    lifeMs: 130 * 60_000,
+  }) as const;
 const machines = {
   upstream: "vagrant",
   // Each life begins without jobs, by which Tapedeck knows that it is another server.
@@ -68,13 +84,31 @@ const actors: readonly Actor[] = [
     labels: { branch: "main", commit: "77d20be1f035", team: "content" },
   },
   {
-    // The last Skaffold of the 1.x line, and an api that does not build every now and then.
+    // Real compilers and a real test, which took seconds.
     ...developer,
     developer: "erin",
     project: "cart",
-    recording: "20-old-v1.39.18",
-    speed: 0.15,
+    recording: "31-dev-compilers-and-tests-fail",
+    speed: 0.3,
     labels: { branch: "spike/api", commit: "0be86f7713aa", ticket: "SHOP-12" },
+  },
+  {
+    // Bob's failures are nothing new.
+    ...past(() => true),
+    developer: "gina",
+    project: "shop",
+    recording: "04-deploy-failure-then-recovery",
+    speed: 0.08,
+    labels: { branch: "fix/manifests", commit: "9e1b7cd0a452", team: "checkout" },
+  },
+  {
+    // A failure of the week before, which is over.
+    ...past((days) => days > 7),
+    developer: "hugo",
+    project: "cart",
+    recording: "27-dev-build-fails-beside-others",
+    speed: 0.5,
+    labels: { branch: "main", commit: "31f0c6d8be97" },
   },
   {
     ...machines,
@@ -111,6 +145,12 @@ export type Demo = AsyncDisposable & {
 const lifeMs = 90 * 60_000;
 const between = 60_000;
 
+/** So many days ago: Monday to Friday of two weeks, the earliest first. */
+function workdays(): readonly number[] {
+  const days = Array.from({ length: 13 }, (_, index) => 13 - index);
+  return days.filter((day) => ![0, 6].includes(new Date(Date.now() - day * 86_400_000).getDay()));
+}
+
 /** Starts the demo's developers and its host: real gRPC servers that play what Skaffold, Vagrant and rkt did. */
 export async function startDemo(): Promise<Demo> {
   const over = new AbortController();
@@ -137,20 +177,22 @@ type RunningActor = {
 };
 
 async function startActor(actor: Actor, index: number, signal: AbortSignal): Promise<RunningActor> {
-  let current = await startFake(actor, 0);
+  let turn = 0;
+  let current = await startFake(actor, 0, turn);
   let paused = false;
   const { port } = current;
   const { developer, project, upstream, labels } = actor;
 
   async function stay(): Promise<void> {
-    for (let life = lifeMs + index * between; !signal.aborted; life = lifeMs) {
+    const ownLife = actor.lifeMs ?? lifeMs;
+    for (let life = ownLife + index * between; !signal.aborted; life = ownLife) {
       await delay(life, AbortSignal.any([signal, current.exited]));
       await current.stop();
       if (signal.aborted) return;
       await delay(2_000, signal);
       if (signal.aborted) return;
       // A port that is taken just then: the actor is absent for a while.
-      const next = await startFake(actor, port).catch(() => undefined);
+      const next = await startFake(actor, port, ++turn).catch(() => undefined);
       if (next !== undefined) current = next;
       if (paused) current.send("pause");
     }
@@ -173,9 +215,16 @@ type Fake = {
   readonly stop: () => Promise<void>;
 };
 
-async function startFake({ upstream, recording, speed, fakeArgs }: Actor, port: number): Promise<Fake> {
+async function startFake({ upstream, recording, speed, fakeArgs }: Actor, port: number, turn: number): Promise<Fake> {
   const main = programPath(`fakes/${upstream}`);
-  const args = [main, "--recording", recordingPath(upstream, recording), "--speed", String(speed), ...fakeArgs(port)];
+  const args = [
+    main,
+    "--recording",
+    recordingPath(upstream, recording),
+    "--speed",
+    String(speed),
+    ...fakeArgs(port, turn),
+  ];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "ignore", "ipc"], detached: true });
   const exited = new AbortController();
   child.once("exit", () => exited.abort());

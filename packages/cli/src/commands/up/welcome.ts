@@ -40,7 +40,7 @@ export function welcome(options: Welcome): string {
 }
 
 function headline({ mode, sources }: Welcome): string {
-  if (mode === "demo") return bold("Tapedeck plays a demo: four skaffold dev, one vagrant up, and a rkt host.");
+  if (mode === "demo") return bold("Tapedeck plays a demo: recordings of Skaffold, Vagrant and rkt.");
   const [only] = sources;
   if (only === undefined) return bold("Tapedeck is running and records what `tapedeck run` and other taps push.");
   if (sources.length === 1) return bold(`Tapedeck records ${only.name} from ${only.address}.`);

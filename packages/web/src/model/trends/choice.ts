@@ -114,13 +114,16 @@ export function hasRange(search: string): boolean {
 }
 
 /**
- * The shortest range that holds everything, at most a month; of older loops the shortest that holds any. `ages`: of the
- * days on which something ran, 0 for today.
+ * A week where something ran in the week before too, so that what is new can be seen; else the shortest range that holds
+ * everything, at most a month; of older loops the shortest that holds any. `ages`: of the days on which something ran, 0
+ * for today.
  */
 export function fittedRange(ages: readonly number[]): TrendsRange {
   const names = Object.keys(ranges) as TrendsRange[];
   if (ages.length === 0) return "30d";
   const [newest, oldest] = [Math.min(...ages), Math.max(...ages)];
+  const week = ranges["7d"];
+  if (newest < week && ages.some((age) => age >= week && age < 2 * week)) return "7d";
   const whole = names.find((name) => oldest < ranges[name]);
   if (whole !== undefined && ranges[whole] <= ranges["30d"]) return whole;
   if (newest < ranges["30d"]) return "30d";
