@@ -96,4 +96,4 @@ it("keeps a bounded number of loops, steps and apps, however many there are", as
   await read();
   // Pages of 1,000: 8,000 loops, 8,000 steps and 1,000 apps.
   expect(requestsOf("operations")).toHaveLength(8 + 8 + 1);
-}, 20_000);
+});
