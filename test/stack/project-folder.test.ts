@@ -96,6 +96,8 @@ it("narrows lists and statistics by the same filters", async () => {
   const filters = {
     loops: "--label branch=fix",
     sessions: "-s bob/shop",
+    status: "--label branch=fix",
+    "sessions --upstream skaffold": "--label branch=fix",
     "stats loops --group developer": "bob",
     "stats builds --group developer": "--developer bob",
   };

@@ -11,6 +11,15 @@ export type SourceFilter = {
   readonly sources?: readonly string[];
 };
 
+/** The filter of every list and of statistics. */
+export type ListFilter = SourceFilter & {
+  readonly sessions?: readonly string[];
+  /** All of them must match. Of sources: those with a session that has them. */
+  readonly labels?: Readonly<Record<string, string>>;
+  /** Sources and sessions that built one, loops in which one was built, and what else ran in them. */
+  readonly artifacts?: readonly string[];
+};
+
 export type Filter<Pattern extends string = string> = SourceFilter & {
   readonly sessions?: readonly string[];
   /** `build.failed`, `build.*`, `*.failed` */

@@ -1,5 +1,5 @@
 import type { Outcome } from "./event.ts";
-import type { PositionOrTime, SourceFilter } from "./filter.ts";
+import type { ListFilter, PositionOrTime } from "./filter.ts";
 import type { Http } from "./http.ts";
 import { parametersOf } from "./lists.ts";
 import type { Cause } from "./resources.ts";
@@ -7,20 +7,16 @@ import type { Cause } from "./resources.ts";
 /** What the history lists. */
 export type HistoryKind = "loop" | "command" | "job" | "pod" | "session";
 
-export type SearchOptions = SourceFilter & {
+export type SearchOptions = ListFilter & {
   /**
    * Found anywhere in causes, artifacts, labels, names and the output of failed steps. Three letters or digits in a row at
    * least. Absent: all items.
    */
   readonly text?: string;
-  readonly sessions?: readonly string[];
   readonly kinds?: readonly HistoryKind[];
   readonly outcomes?: readonly Outcome[];
   /** Classes of causes. */
   readonly reasons?: readonly string[];
-  readonly artifacts?: readonly string[];
-  /** All of them must match. */
-  readonly labels?: Readonly<Record<string, string>>;
   /** Only what began in [from, to). */
   readonly from?: PositionOrTime;
   readonly to?: PositionOrTime;

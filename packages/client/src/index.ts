@@ -4,7 +4,7 @@ export type { WebSocketClass, WebSocketLike } from "./connection.ts";
 export type * from "./details.ts";
 export { type ErrorCode, TapedeckError } from "./error.ts";
 export type { DetailOf, EventFields, Outcome, TapedeckEvent } from "./event.ts";
-export type { Filter, PositionOrTime, SourceFilter } from "./filter.ts";
+export type { Filter, ListFilter, PositionOrTime, SourceFilter } from "./filter.ts";
 export type { HistoryItem, HistoryKind, HistoryPage, Hit, SearchOptions } from "./history.ts";
 export { type Kind, type KindPattern, type KindsLike, kinds } from "./kinds.ts";
 export type { Message, StateMessage, UpstreamState } from "./message.ts";

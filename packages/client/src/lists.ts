@@ -44,7 +44,6 @@ export async function newestEvents(
 type ListParameters = Omit<ListOptions, "kinds"> & {
   readonly kinds?: readonly string[];
   readonly reasons?: readonly string[];
-  readonly artifacts?: readonly string[];
 };
 
 /** Fields of a filter are plural, parameters of a URL singular. */

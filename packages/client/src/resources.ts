@@ -1,5 +1,5 @@
 import type { Outcome } from "./event.ts";
-import type { PositionOrTime, SourceFilter } from "./filter.ts";
+import type { ListFilter, PositionOrTime } from "./filter.ts";
 import type { UpstreamState } from "./message.ts";
 
 export type ListOptions = {
@@ -10,32 +10,24 @@ export type ListOptions = {
   readonly signal?: AbortSignal;
 };
 
-export type SourcesOptions = ListOptions & SourceFilter;
+export type SourcesOptions = ListOptions & ListFilter;
 
 /** Only entries that started in [from, to). */
 type Started = { readonly from?: PositionOrTime; readonly to?: PositionOrTime };
 
-export type SessionsOptions = ListOptions &
-  SourceFilter &
-  Started & {
-    readonly sessions?: readonly string[];
-    /** All of them must match. */
-    readonly labels?: Readonly<Record<string, string>>;
-  };
+export type SessionsOptions = ListOptions & ListFilter & Started;
 
 export type OperationKind =
   | ("loop" | "init" | "build" | "test" | "render" | "deploy" | "verify" | "exec" | "check" | "sync")
   | ("pod" | "app" | "job" | "command");
 
+/** Labels are those of the loop when it began, else of the session. */
 export type OperationsOptions = ListOptions &
-  SourceFilter &
+  ListFilter &
   Started & {
-    readonly sessions?: readonly string[];
     readonly kinds?: readonly OperationKind[];
     readonly subjects?: readonly string[];
     readonly outcomes?: readonly Outcome[];
-    /** All of them must match: those of the loop when it began, else of the session. */
-    readonly labels?: Readonly<Record<string, string>>;
     /** At most this many newest matches per source; at most 1,000. */
     readonly perSource?: number;
     /** Only those of this runner; `sessions` has to name its session alone. */

@@ -1,11 +1,13 @@
-import { type PositionOrTime, positionOrTimeText } from "./filter.ts";
+import type { ListFilter, PositionOrTime } from "./filter.ts";
 import type { Http, Parameters } from "./http.ts";
+import { parametersOf as listParametersOf } from "./lists.ts";
 
 type Time = "hour" | "day" | "week" | "time";
 type Common = "developer" | "project" | "source" | "loop" | Time | `label.${string}`;
 type OfCause = "phase" | "reason" | "cause" | "errorCode" | "error" | "artifact";
 
-export type StatsOptions<Group extends string = string> = {
+/** Artifacts: not of commands. */
+export type StatsOptions<Group extends string = string> = ListFilter & {
   /** One row for each value of these; one row of all without it. */
   readonly group?: readonly Group[];
   /** Time zone of hours, days and weeks, such as "Europe/Berlin". Default: UTC. */
@@ -13,13 +15,6 @@ export type StatsOptions<Group extends string = string> = {
   /** Only what began in [from, to). */
   readonly from?: PositionOrTime;
   readonly to?: PositionOrTime;
-  readonly developers?: readonly string[];
-  readonly projects?: readonly string[];
-  readonly sources?: readonly string[];
-  /** Not of commands. Loops are those in which one was built. */
-  readonly artifacts?: readonly string[];
-  /** All of them must match. */
-  readonly labels?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
 };
 
@@ -133,17 +128,6 @@ export function statsOf({ get }: Http): Stats {
   };
 }
 
-function parametersOf(options: StatsOptions): Parameters {
-  const { group, zone, from, to, developers, projects, sources, artifacts, labels } = options;
-  return {
-    group,
-    zone,
-    from: from === undefined ? undefined : positionOrTimeText(from),
-    to: to === undefined ? undefined : positionOrTimeText(to),
-    developer: developers,
-    project: projects,
-    source: sources,
-    artifact: artifacts,
-    label: labels && Object.entries(labels).map(([label, value]) => `${label}=${value}`),
-  };
+function parametersOf({ group, zone, ...filter }: StatsOptions): Parameters {
+  return { ...listParametersOf(filter), group, zone };
 }

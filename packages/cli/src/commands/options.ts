@@ -100,13 +100,17 @@ export function addListFilter(command: Command): Command {
 
 /** The same, for a command with other arguments. */
 export function addListFlags(command: Command, { hasArtifact = true } = {}): Command {
-  addSourceFlags(command).option(
-    "--label <name=value>",
-    "only with this label; repeatable: all must match",
-    collectLabel,
-  );
+  return addSessionFlags(command, { hasArtifact }).addOption(sinceOption()).addOption(untilOption());
+}
+
+/** What every list has, also the one of sources, which have no time. */
+export function addSessionFlags(command: Command, { hasArtifact = true } = {}): Command {
+  addSourceFlags(command)
+    .option("--upstream <name>", "only skaffold, vagrant or rkt; repeatable", collectList)
+    .option("--session <id>", "only these sessions; repeatable", collectList)
+    .option("--label <name=value>", "only with this label; repeatable: all must match", collectLabel);
   if (hasArtifact) command.option("--artifact <name>", "only where this was built; repeatable", collectList);
-  return command.addOption(sinceOption()).addOption(untilOption());
+  return command;
 }
 
 function addSourceFlags(command: Command): Command {

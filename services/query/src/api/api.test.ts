@@ -341,6 +341,47 @@ describe("ListOperations", () => {
   });
 });
 
+describe("the filter of lists", () => {
+  it.each([
+    [
+      { artifacts: ["web"] },
+      ["bob", "alice"],
+      ["B1", "A2", "A1"],
+      ["B1 build web", "B1 loop", "A2 build web", "A2 loop", "A1 build web", "A1 loop"],
+    ],
+    [{ artifacts: ["api"] }, ["alice"], ["A2", "A1"], ["A2 build api", "A2 loop", "A1 build api", "A1 loop"]],
+    [
+      { artifacts: ["api", "web"], labels: { branch: "main" } },
+      ["alice"],
+      ["A1"],
+      ["A1 build api", "A1 build web", "A1 loop"],
+    ],
+    [{ labels: { branch: "fix" } }, ["alice"], ["A2"], ["A2 build api", "A2 build web", "A2 loop"]],
+    [{ labels: { branch: "fix" }, sessions: ["A1"] }, [], [], []],
+    [{ sessions: ["B1"] }, ["bob"], ["B1"], ["B1 build web", "B1 loop"]],
+    [{ upstreams: ["vagrant"], artifacts: ["web"] }, [], [], []],
+    // Another workspace's.
+    [{ artifacts: ["secret"] }, [], [], []],
+    [{ labels: { branch: "main" }, artifacts: ["secret"] }, [], [], []],
+  ])("%j selects in each list what it is about", async (filter, sources, sessions, operations) => {
+    expect((await ask.listSources(filter)).items.map(({ developer }) => developer)).toEqual(sources);
+    expect((await ask.listSessions(filter)).items.map(({ session }) => session)).toEqual(sessions);
+    const found = (await ask.listOperations(filter)).items;
+    expect(found.map(({ session, kind, subject }) => `${session} ${kind} ${subject}`.trim())).toEqual(operations);
+  });
+
+  it("knows as of an earlier position what was built by then", async () => {
+    const filter = { artifacts: ["api"], at: at("build.started") };
+    expect((await ask.listSources(filter)).items).toEqual([]);
+    expect((await ask.listSessions(filter)).items).toEqual([]);
+    expect((await ask.listOperations(filter)).items).toEqual([]);
+    const built = { ...filter, at: at("build.failed") };
+    expect((await ask.listSources(built)).items).toHaveLength(1);
+    expect((await ask.listSessions(built)).items).toHaveLength(1);
+    expect((await ask.listOperations(built)).items).toHaveLength(2);
+  });
+});
+
 describe("BuildStats", () => {
   it("excludes builds that did not run from the percentiles", async () => {
     const { items } = await ask.buildStats({ group: ["artifact", "day"], developers: ["alice"] });

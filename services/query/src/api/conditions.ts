@@ -2,7 +2,7 @@ import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
 import type { ListRequest } from "@tapedeck/proto/tapedeck/v1/query";
 import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import { type RawBuilder, sql } from "kysely";
-import { text } from "../db/text.ts";
+import { plain, text } from "../db/text.ts";
 import { storedTimestamp } from "../db/timestamp.ts";
 
 export type SqlCondition = RawBuilder<unknown>;
@@ -45,6 +45,12 @@ export function namedSources({
     return value.split("/").length === 4 ? sql`t.source = ${value}` : sql`starts_with(t.source, ${`${value}/`})`;
   });
   return sql`(${sql.join(names, sql` or `)})`;
+}
+
+/** A column of labels has all of those that the request names. */
+export function hasLabels(column: SqlCondition, { labels }: Pick<ListRequest, "labels">): SqlCondition | undefined {
+  if (Object.keys(labels).length === 0) return undefined;
+  return sql`${column} @> ${JSON.stringify(plain(labels))}::jsonb`;
 }
 
 /** [from, to). */

@@ -8,10 +8,12 @@ import { readConsistently } from "../db/read.ts";
 import type { OperationRow } from "../db/schema.ts";
 import { key, plain, text } from "../db/text.ts";
 import { possibleTimestampOf, timestampOf } from "../db/timestamp.ts";
+import { aboutArtifacts } from "./artifacts.ts";
 import { causeOf, type FailedStep } from "./cause-of.ts";
 import { allOf, anyOf, between, ofSource, type SqlCondition } from "./conditions.ts";
 import type { ApiDeps } from "./deps.ts";
 import { listPage, type PageBounds, pageOf } from "./page.ts";
+import { areRare, rare } from "./rare-subjects.ts";
 import { notProjected, reachAt, reachMinimum } from "./reach.ts";
 
 /** Newest first. With `at`: the operations that had begun by then; those that ended later are listed as running. */
@@ -49,9 +51,11 @@ export async function newestOperations(
   // The newest of a source are the same on every page.
   const last = request.per_source > 0 ? newest : earlierOf(newest, inPage);
   const ofLabels = await sessionsWithLabels(tx, request);
+  const artifacts = await aboutArtifacts(tx, request, at);
   const own = allOf([
     anyOf(sql`t.session`, request.sessions),
     ofLabels && sql`t.session = any(${ofLabels}::text[])`,
+    artifacts.condition,
     subjects(request.subjects.map(key)),
     ...between(began, request),
     ofNumber(sql`t.runner`, request.runner),
@@ -61,7 +65,8 @@ export async function newestOperations(
     sql`t.start_position between ${bounds.first} and ${last}`,
   ]);
   const filter = { ofSource: allOf(ofSource(request)), own };
-  const isNarrow = request.sessions.length > 0 || ofLabels !== undefined || (await isRareSubject(tx, request));
+  const isOfFew = request.sessions.length > 0 || ofLabels !== undefined || artifacts.isRare;
+  const isNarrow = isOfFew || (isSet(request.subjects) && (await areRare(tx, request.subjects)));
   const hasFilter = [request.developers, request.projects, request.upstreams, request.sources].some(isSet);
   const isOfKind = [request.kinds, request.outcomes].some(isSet);
   const isPlain = isNarrow || !(hasFilter || isOfKind);
@@ -154,9 +159,6 @@ const allOutcomes = ["succeeded", "failed", "canceled", "unknown"];
 
 const began = sql`coalesce(t.started_at, t.ended_at)`;
 
-/** A range with more operations than this is no rare one: among the newest operations there are enough of it. */
-const rare = 2_000;
-
 /** Where in the log the operations of the range began, if that is known: the list is in the order of the log. */
 async function startedIn(tx: Tx, request: ListRequest): Promise<{ readonly first: Offset; readonly last: Offset }> {
   const everything = { first: logStart, last: beyondAll };
@@ -171,17 +173,6 @@ async function startedIn(tx: Tx, request: ListRequest): Promise<{ readonly first
   const { count = 0, first = null, last = null } = rows[0] ?? {};
   if (request.to === undefined && count === rare) return everything;
   return { first: first ?? logStart, last: last ?? logStart };
-}
-
-async function isRareSubject(tx: Tx, request: ListRequest): Promise<boolean> {
-  if (request.subjects.length === 0) return false;
-  const named = (column: SqlCondition) => sql`
-    select from operations t where ${column} = requested.name and ${column} <> ''
-    order by ${column}, t.start_position limit ${rare}`;
-  const { rows } = await sql<{ count: number }>`
-    select count(*) from unnest(${request.subjects.map(key)}::text[]) as requested (name)
-    cross join lateral ((${named(sql`t.subject`)}) union all (${named(sql`t.instance`)})) as t`.execute(tx);
-  return (rows[0]?.count ?? 0) < rare;
 }
 
 /** Compares the labels of the loop when it began, else those of its session, as the statistics do. */

@@ -5,10 +5,10 @@ import { formatPosition } from "@tapedeck/shared/log/position";
 import { sql } from "kysely";
 import { readConsistently } from "../db/read.ts";
 import type { SessionRow } from "../db/schema.ts";
-import { plain } from "../db/text.ts";
 import { timestampOf } from "../db/timestamp.ts";
+import { builtIn } from "./artifacts.ts";
 import { causeOf } from "./cause-of.ts";
-import { allOf, anyOf, between, ofSource, type SqlCondition } from "./conditions.ts";
+import { allOf, anyOf, between, hasLabels, ofSource, type SqlCondition } from "./conditions.ts";
 import type { ApiDeps } from "./deps.ts";
 import { openGaps } from "./open-gaps.ts";
 import { listPage, pageOf } from "./page.ts";
@@ -21,18 +21,15 @@ export async function listSessions(deps: ApiDeps, request: ListRequest): Promise
     ...ofSource(request),
     anyOf(sql`t.session`, request.sessions),
     ...between(sql`t.started_at`, request),
-    Object.keys(request.labels).length === 0
-      ? undefined
-      : sql`t.labels @> ${JSON.stringify(plain(request.labels))}::jsonb`,
+    hasLabels(sql`t.labels`, request),
     sql`t.start_position < ${page.before}`,
   ];
   await reachMinimum(deps, request.min_position);
   const at = await reachAt(deps, request.at);
   return readConsistently(deps.database(), async (tx, checkpoint) => {
     if (checkpoint === undefined) throw notProjected();
-    const { rows } = await (at === undefined ? now(conditions, page.limit) : then(conditions, page.limit, at)).execute(
-      tx,
-    );
+    const matching = [...conditions, await builtIn(tx, sql`t.session`, request, at)];
+    const { rows } = await (at === undefined ? now(matching, page.limit) : then(matching, page.limit, at)).execute(tx);
     const { epoch } = checkpoint;
     const itemOf = (row: SessionRow): Session => ({
       session: row.session,

@@ -1,12 +1,14 @@
 import { type ListSourcesResponse, Source } from "@tapedeck/proto/tapedeck/v1/lists";
 import type { ListRequest } from "@tapedeck/proto/tapedeck/v1/query";
-import type { Offset } from "@tapedeck/shared/log/offset";
+import { beyondAll, type Offset } from "@tapedeck/shared/log/offset";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { sql } from "kysely";
+import type { Tx } from "../db/database.ts";
 import { readConsistently } from "../db/read.ts";
 import type { SourceRow } from "../db/schema.ts";
 import { timestampOf } from "../db/timestamp.ts";
-import { allOf, ofSource, type SqlCondition } from "./conditions.ts";
+import { builtIn } from "./artifacts.ts";
+import { allOf, anyOf, hasLabels, ofSource, type SqlCondition } from "./conditions.ts";
 import type { ApiDeps } from "./deps.ts";
 import type { SourceLastSeen } from "./last-seen-sources.ts";
 import { openGaps } from "./open-gaps.ts";
@@ -36,7 +38,7 @@ export async function listSources(deps: ApiDeps, request: ListRequest): Promise<
   const at = await reachAt(deps, request.at);
   return readConsistently(deps.database(), async (tx, checkpoint) => {
     if (checkpoint === undefined) throw notProjected();
-    const conditions = [...where, sql`t.first_position < ${page.before}`];
+    const conditions = [...where, await hasSession(tx, request, at), sql`t.first_position < ${page.before}`];
     const { rows } = await (at === undefined
       ? now(conditions, page.limit, checkpoint.position)
       : then(conditions, page.limit, at)
@@ -70,6 +72,18 @@ export async function listSources(deps: ApiDeps, request: ListRequest): Promise<
       position: formatPosition({ epoch, offset: at ?? checkpoint.position }),
     };
   });
+}
+
+/** The source has a session that matches all of the request that is about sessions. */
+async function hasSession(tx: Tx, request: ListRequest, at: Offset | undefined): Promise<SqlCondition | undefined> {
+  const conditions = [
+    anyOf(sql`s.session`, request.sessions),
+    hasLabels(sql`s.labels`, request),
+    await builtIn(tx, sql`s.session`, request, at),
+  ];
+  if (conditions.every((condition) => condition === undefined)) return undefined;
+  const began = sql`s.start_position <= ${at ?? beyondAll}`;
+  return sql`exists (select from sessions s where ${allOf([sql`s.source = t.source`, ...conditions, began])})`;
 }
 
 /** Undefined where the clocks agree, and for what was imported long after it happened. */

@@ -10,6 +10,8 @@ import { migrated } from "../testing/migrated.ts";
 import { folds } from "../views/folds.ts";
 import type { ApiDeps } from "./deps.ts";
 import { listOperations } from "./list-operations.ts";
+import { listSessions } from "./list-sessions.ts";
+import { listSources } from "./list-sources.ts";
 import { buildStats } from "./stats/build-stats.ts";
 
 // What is asked of many operations is read from an index that has little else: to read all takes longer with every build.
@@ -42,7 +44,7 @@ async function fill({ db }: Database): Promise<void> {
       started_at, started_ns, ended_at, ended_ns, duration_ms, outcome, error_code, error, cache_hit, injected, platform,
       start_position, end_position)
     select 'acme/dev' || n % 20 || '/shop/skaffold', 'acme', 'dev' || n % 20, 'shop', 'skaffold', n::text, 's' || n / 100, 1,
-      n % 100, case when n % 11 = 0 then 'loop' else 'build' end, case when n % 11 = 0 then '' else 'artifact' || n % 7 end,
+      n % 100, case when n % 11 = 0 then 'loop' else 'build' end, case when n % 11 = 0 then '' when n = 4321 then 'rare' else 'artifact' || n % 7 end,
       timestamptz '2026-01-01' + n * interval '10 minutes', 0, null, 0, n % 977,
       case when n % 19 = 0 then 'failed' else 'succeeded' end, '', '', false, false, '', n * 10 * 1024, (n * 10 + 5) * 1024
     from generate_series(1, 55000::bigint) as n`.execute(db);
@@ -83,6 +85,11 @@ const lists: readonly Partial<ListRequest>[] = [
   { subjects: ["artifact3"] },
   { subjects: ["none"] },
   { subjects: ["artifact3"], kinds: ["loop"] },
+  { artifacts: ["artifact3"] },
+  { artifacts: ["artifact3"], kinds: ["loop"], outcomes: ["failed"] },
+  { artifacts: ["artifact3"], labels: { branch: "rare" } },
+  { artifacts: ["rare"] },
+  { artifacts: ["rare", "none"], kinds: ["loop"], developers: ["dev1"] },
   day,
   { ...day, outcomes: ["failed"] },
   { from: time("2027-12-01T00:00:00Z") },
@@ -91,6 +98,35 @@ const lists: readonly Partial<ListRequest>[] = [
 it.each(named(lists))("the list of operations with %s", async (_, request) => {
   await expectFew(() => listOperations(deps, { ...ListRequest.fromPartial({ workspace: "acme" }), ...request }));
 });
+
+const ofSessions: readonly Partial<ListRequest>[] = [
+  { artifacts: ["artifact3"] },
+  { artifacts: ["rare"] },
+  { artifacts: ["none"] },
+  { artifacts: ["artifact3"], labels: { branch: "rare" } },
+];
+it.each(named(ofSessions))("the lists of sources and sessions with %s", async (_, request) => {
+  const full = { ...ListRequest.fromPartial({ workspace: "acme" }), ...request };
+  await expectFew(() => listSessions(deps, full));
+  await expectFew(() => listSources(deps, full));
+});
+
+it.each(["artifact3", "rare"])(
+  "lists with the artifact %s have exactly what built it, and what ran beside it",
+  async (artifact) => {
+    const request = { ...ListRequest.fromPartial({ workspace: "acme", limit: 1_000 }), artifacts: [artifact] };
+    const built = sql`select session, runner, loop from operations where kind = 'build' and subject = ${artifact}`;
+    const all = sql<{ id: string }>`
+    select id from operations o where subject = ${artifact} or kind <> 'build' and (session, runner, loop) in (${built})
+    order by start_position desc limit 1000`;
+    const { items } = await listOperations(deps, request);
+    expect(items.map(({ id }) => id)).toEqual((await all.execute(database.db)).rows.map(({ id }) => id));
+    const sessions = sql<{ session: string }>`
+    select session from sessions where session in (select session from (${built}) b) order by start_position desc`;
+    const expected = (await sessions.execute(database.db)).rows.map(({ session }) => session);
+    expect((await listSessions(deps, request)).items.map(({ session }) => session)).toEqual(expected);
+  },
+);
 
 it("the list of operations up to a time reads the index of times up to it, once", async () => {
   const request = { ...ListRequest.fromPartial({ workspace: "acme" }), to: day.to };
@@ -101,6 +137,7 @@ const stats: readonly Partial<BuildStatsRequest>[] = [
   day,
   { ...day, group: ["artifact", "developer"] },
   { developers: ["dev3"], group: ["day"] },
+  { sessions: ["s100"] },
 ];
 it.each(named(stats))("statistics of builds with %s", async (_, request) => {
   await expectFew(() => buildStats(deps, { ...BuildStatsRequest.fromPartial({ workspace: "acme" }), ...request }));

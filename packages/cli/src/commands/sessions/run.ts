@@ -1,7 +1,6 @@
-import type { HistoryPage, Session } from "@tapedeck/client";
+import type { Session } from "@tapedeck/client";
 import { lastedMs } from "@tapedeck/client/lanes/lasted";
-import { largestPage } from "@tapedeck/shared/largest-page";
-import { type ApiClient, apiAt, type Page, type Parameters } from "../../api/api.ts";
+import { apiAt, type Page } from "../../api/api.ts";
 import { isAll, type ListFilter, listParameters } from "../../api/list-filter.ts";
 import { reportUnrecorded } from "../../api/unrecorded.ts";
 import { agoText, durationText } from "../../display/durations.ts";
@@ -19,11 +18,7 @@ export type SessionsOptions = ListFilter & {
 export async function sessions({ url, json, limit, ...filter }: SessionsOptions): Promise<void> {
   const api = apiAt(url);
   const sources = await namedSources(api, filter.source);
-  const { artifact, ...parameters } = listParameters(filter, sources);
-  const page =
-    artifact === undefined
-      ? await api.get<Page<Session>>("/api/v1/sessions", { ...parameters, limit })
-      : await sessionsWith(api, { ...parameters, artifact }, limit);
+  const page = await api.get<Page<Session>>("/api/v1/sessions", { ...listParameters(filter, sources), limit });
   if (json) {
     printJson(page);
     return;
@@ -42,27 +37,6 @@ export async function sessions({ url, json, limit, ...filter }: SessionsOptions)
   ]);
   const others = ["STARTED", "LASTED", "LABELS"].map((title) => ({ title }));
   print(table([{ title: "SESSION", isName: true }, { title: "SOURCE", isName: true }, ...others], rows));
-}
-
-/** More can't be named in one request. */
-const maxSessions = 100;
-
-/** Those in which an artifact was built, in a loop or without one. */
-async function sessionsWith(api: ApiClient, parameters: Parameters, limit: number): Promise<Page<Session>> {
-  const found = new Set<string>();
-  let page: string | undefined;
-  do {
-    const { items, nextPage }: HistoryPage = await api.get("/api/v1/search", {
-      ...parameters,
-      limit: largestPage,
-      page,
-    });
-    for (const { session } of items) found.add(session);
-    page = nextPage;
-  } while (page !== undefined && found.size < Math.min(limit, maxSessions));
-  const session = [...found].slice(0, Math.min(limit, maxSessions));
-  if (session.length === 0) return { items: [], position: "" };
-  return api.get<Page<Session>>("/api/v1/sessions", { session, limit });
 }
 
 /** Nobody knows how long a session lasted that was lost, or whose times can't both be right. */

@@ -1,9 +1,17 @@
 import { Command, Option } from "commander";
-import { addSourceFilter, dataOption, jsonOption, urlOption, wholeNumber, withSources } from "../options.ts";
+import {
+  addSessionFlags,
+  dataOption,
+  jsonOption,
+  sourcesArgument,
+  urlOption,
+  wholeNumber,
+  withSources,
+} from "../options.ts";
 import type { StatusOptions } from "./run.ts";
 
 export const statusCommand = () =>
-  addSourceFilter(new Command("status"))
+  addSessionFlags(new Command("status").addArgument(sourcesArgument()))
     .summary("show the recorded sources and the health of the recording")
     .description(
       `Shows the recorded sources: their status and address, the last event, gaps, and what waits to be delivered.`,

@@ -3,6 +3,7 @@ import { commandToStart } from "@tapedeck/shared/installation";
 import { largestPage } from "@tapedeck/shared/largest-page";
 import { namePart } from "@tapedeck/shared/source";
 import { apiAt, type Page } from "../../api/api.ts";
+import { type ListFilter, listParameters } from "../../api/list-filter.ts";
 import { readHealthReport, readMetrics, sumOf } from "../../api/metrics.ts";
 import { setAsideLines } from "../../api/set-aside.ts";
 import { coloured } from "../../display/colour.ts";
@@ -15,13 +16,10 @@ import { type RunningUp, runningUp } from "../../local-server/lock.ts";
 import { isEmptyHome, spillHome } from "../../recording/spill-home.ts";
 import { matchingSources } from "../../sources/matching.ts";
 
-export type StatusOptions = {
+export type StatusOptions = Omit<ListFilter, "since" | "until"> & {
   readonly url?: string;
   readonly json?: boolean;
   readonly data: string;
-  readonly source?: readonly string[];
-  readonly developer?: readonly string[];
-  readonly project?: readonly string[];
   readonly limit?: number;
 };
 
@@ -53,21 +51,25 @@ type Health = {
 export async function status(options: StatusOptions): Promise<void> {
   const api = apiAt(options.url);
   const running = await runningUp(resolve(options.data));
+  const { upstream, session, label, artifact } = options;
+  const ofSessions = listParameters({ upstream, session, label, artifact }, undefined);
   const { items: known, position } = await api
-    .get<Page<Source>>("/api/v1/sources", { limit: largestPage })
+    .get<Page<Source>>("/api/v1/sources", { ...ofSessions, limit: largestPage })
     .catch(async (error: unknown) => {
       // If the list is unavailable, the reason is shown if it is known.
       if (!options.json) printHealthReport(await healthOf(running, api.base));
       throw error;
     });
-  const all = [...known, ...neverSeen(running, known)].toSorted((a, b) => (a.source < b.source ? -1 : 1));
+  const isAllKnown = Object.values(ofSessions).every((value) => value === undefined);
+  const unknown = isAllKnown ? neverSeen(running, known) : [];
+  const all = [...known, ...unknown].toSorted((a, b) => (a.source < b.source ? -1 : 1));
   const items = narrowed(all, options).slice(0, options.limit);
   const [health, setAside] = await Promise.all([healthOf(running, api.base), setAsideLines(api)]);
   if (options.json) {
     printJson({ sources: items, position, ...health, setAside });
     return;
   }
-  if (items.length === 0) print(all.length === 0 ? "Nothing is recorded yet." : "No matching sources.");
+  if (items.length === 0) print(all.length === 0 && isAllKnown ? "Nothing is recorded yet." : "No matching sources.");
   else {
     const rows = items.map((source) => [
       shortSource(source.source),

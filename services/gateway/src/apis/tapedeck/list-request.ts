@@ -2,7 +2,7 @@ import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
 import type { ListRequest } from "@tapedeck/proto/tapedeck/v1/query";
 import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import { operationKinds } from "@tapedeck/shared/events/kinds";
-import { type Filter, type FilterField, parseFilter } from "@tapedeck/shared/filter/filter";
+import { type Filter, type FilterField, maxValues, parseFilter } from "@tapedeck/shared/filter/filter";
 import type { CallContext } from "../../call-context.ts";
 import type { QueryClient } from "../../query-client.ts";
 import { refuseAt } from "../session-scope.ts";
@@ -13,8 +13,10 @@ export type ListParameters = {
   readonly filter: Omit<Filter, "kinds">;
   /** For operations; checked by `operationKind`. */
   readonly kinds?: readonly string[] | undefined;
-  /** For sessions, operations and a search: all must match. */
+  /** All must match. */
   readonly labels?: Readonly<Record<string, string>> | undefined;
+  /** What built, is, or ran beside one of them. */
+  readonly artifacts?: readonly string[] | undefined;
   /** For operations: those of one runner or loop of the one session that is asked for. */
   readonly runner?: number | undefined;
   readonly loop?: number | undefined;
@@ -35,13 +37,14 @@ export type ListParameters = {
   readonly at?: string | undefined;
 };
 
-/** The fields of a filter that each list has. */
+const ofSessions = ["developers", "projects", "upstreams", "sources", "sessions"] as const;
+
+/** The fields of a filter that each list has, besides labels and artifacts. */
 export const listFields = {
-  sources: ["developers", "projects", "upstreams", "sources"],
-  sessions: ["developers", "projects", "upstreams", "sources", "sessions"],
-  operations: ["developers", "projects", "upstreams", "sources", "sessions", "kinds", "subjects", "outcomes"],
-  search: ["developers", "projects", "upstreams", "sources", "sessions", "kinds", "subjects", "outcomes"],
-  events: ["developers", "projects", "upstreams", "sources", "sessions", "kinds", "subjects", "outcomes"],
+  sources: ofSessions,
+  sessions: ofSessions,
+  operations: [...ofSessions, "kinds", "subjects", "outcomes"],
+  search: [...ofSessions, "kinds", "outcomes"],
 } as const satisfies Record<string, readonly FilterField[]>;
 
 export type ListName = keyof typeof listFields;
@@ -66,13 +69,13 @@ export type Lister = Pick<QueryClient, "listSources" | "listSessions" | "listOpe
 
 export function listsApi(query: Lister): Lists {
   return {
-    sources: (context, parameters) => query.listSources(listRequest("sources", context, parameters)),
-    sessions: (context, parameters) => query.listSessions(listRequest("sessions", context, parameters)),
-    operations: (context, parameters) => query.listOperations(listRequest("operations", context, parameters)),
+    sources: (context, parameters) => query.listSources(listRequest(context, parameters)),
+    sessions: (context, parameters) => query.listSessions(listRequest(context, parameters)),
+    operations: (context, parameters) => query.listOperations(listRequest(context, parameters)),
     async search(context, parameters) {
       refuseAt(context, "a search has no `at`: use `to` for what began before a time");
       const { text = "", reasons = [] } = parameters;
-      return query.search({ filter: listRequest("search", context, parameters), text, reasons: [...reasons] });
+      return query.search({ filter: listRequest(context, parameters), text, reasons: [...reasons] });
     },
   };
 }
@@ -96,14 +99,14 @@ export function operationKind(kind: string, field: string): string {
 
 /**
  * What query is asked for.
- * @throws TapedeckError invalid_argument for a runner or loop that is not of one session
+ * @throws TapedeckError invalid_argument for a runner or loop that is not of one session, and for too many artifacts
  */
-export function listRequest(list: ListName, context: ListContext, parameters: ListParameters): ListRequest {
-  const has = (field: FilterField) => (listFields[list] as readonly FilterField[]).includes(field);
+export function listRequest(context: ListContext, parameters: ListParameters): ListRequest {
   const {
     filter,
     kinds = [],
     labels = {},
+    artifacts = [],
     from,
     to,
     runner,
@@ -115,17 +118,19 @@ export function listRequest(list: ListName, context: ListContext, parameters: Li
   } = parameters;
   const { sources, sessions } = placed(filter, context);
   checkNumbers(parameters, sessions);
+  if (artifacts.length > maxValues) throw invalidArgument(`more than ${maxValues} artifacts`, "artifact");
   return {
     workspace: context.workspace,
     developers: [...(filter.developers ?? [])],
     projects: [...(filter.projects ?? [])],
     upstreams: [...(filter.upstreams ?? [])],
     sources: [...(sources ?? [])],
-    sessions: has("sessions") ? [...(sessions ?? [])] : [],
+    sessions: [...(sessions ?? [])],
     kinds: [...kinds],
     subjects: [...(filter.subjects ?? [])],
     outcomes: [...(filter.outcomes ?? [])],
     labels: { ...labels },
+    artifacts: [...artifacts],
     from,
     to,
     per_source: perSource,

@@ -39,14 +39,15 @@ export function listsJson(lists: Lists): ListsJson {
 
 function listParameters(parameters: Parameters): ListParameters {
   const { kind: kinds, label, runner, loop, per_source: perSource, limit, page, at, ...more } = parameters;
-  const { q: text, reason: reasons, artifact, subject = artifact, ...others } = more;
+  const { q: text, reason: reasons, artifact: artifacts, ...others } = more;
   return {
-    filter: filterOf({ ...others, subject }),
+    filter: filterOf(others),
     ...between(others),
     kinds,
     text,
     reasons,
     labels: label && labelsOf(label),
+    artifacts,
     runner,
     loop,
     perSource,

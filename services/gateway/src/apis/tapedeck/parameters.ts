@@ -68,15 +68,23 @@ const between = {
 };
 const original = flag("Includes the upstream's own message in each event, base64.");
 
-const label = many(
-  text("branch=main").regex(/^[^=]+=/, "is not name=value"),
-  "Only with these labels, `name=value`: all of them must match.",
-);
+/** The filter that every list and every kind of statistics has. */
+const ofLists = {
+  ...ofSources,
+  session,
+  artifact: many(
+    filterValue("web"),
+    "Only these artifacts: sources and sessions that built one, loops in which one was built and what else ran in them.",
+  ),
+  label: many(
+    text("branch=main").regex(/^[^=]+=/, "is not name=value"),
+    "Only with these labels, `name=value`: all of them must match.",
+  ),
+};
 
 /** What every kind of statistics can be grouped by, besides labels. */
 const ofAll = ["developer", "project", "source", "hour", "day", "week", "time"];
 
-const artifact = many(text("web"), "Only these artifacts; only loops in which one was built.");
 const byLabel = /^label\../;
 
 export function statsParameters({ columns, hasLoops }: StatsKind) {
@@ -84,6 +92,7 @@ export function statsParameters({ columns, hasLoops }: StatsKind) {
   const name = z.string().refine((group) => names.includes(group) || byLabel.test(group), {
     error: `is not one of ${names.join(", ")}, label.<name>`,
   });
+  const { artifact, ...others } = ofLists;
   const list = [...names, "label.branch"].map((one) => `\`${one}\``).join(", ");
   return z.strictObject({
     group: z
@@ -96,10 +105,7 @@ export function statsParameters({ columns, hasLoops }: StatsKind) {
         `One row for each value of these, repeated or separated by commas: ${list}. An hour is identified by its start in UTC, a week by its Monday. \`loop\` and \`time\` give the rows that a number is made of.`,
       ),
     zone: one(text("Europe/Berlin"), "Time zone of hours, days and weeks; UTC by default."),
-    developer: ofSources.developer,
-    project: ofSources.project,
-    source: ofSources.source,
-    label,
+    ...others,
     ...between,
     min_position: minPosition,
     // Typed as if every kind had it. It is never set for the others, which refuse it.
@@ -118,21 +124,13 @@ const aSide =
   "finished loop.";
 
 export const parameters = {
-  sources: z.strictObject({ ...ofSources, ...paging }),
-  sessions: z.strictObject({
-    ...ofSources,
-    session,
-    label,
-    ...between,
-    ...paging,
-  }),
+  sources: z.strictObject({ ...ofLists, ...paging }),
+  sessions: z.strictObject({ ...ofLists, ...between, ...paging }),
   operations: z.strictObject({
-    ...ofSources,
-    session,
+    ...ofLists,
     kind: many(z.enum(operationKinds, `is not one of ${operationKinds.join(", ")}`), "Only these kinds."),
     subject,
     outcome,
-    label,
     runner: whole(maxNumber, "Only those of this runner, of the one `session`.", 0),
     loop: whole(maxNumber, "Only this loop of the `runner`, and what ran in it.", 0),
     ...between,
@@ -145,13 +143,10 @@ export const parameters = {
       "Found anywhere in causes, artifacts, labels, names and the output of failed steps (all output with " +
         "`query.textRows`). Of ASCII letters the case does not matter. Three letters or digits in a row at least. Without it: all.",
     ),
-    ...ofSources,
-    session,
+    ...ofLists,
     kind: many(z.enum(historyKinds, `is not one of ${historyKinds.join(", ")}`), "Only these kinds."),
     outcome,
     reason: many(text("compile error"), "Only these classes of causes."),
-    artifact,
-    label,
     ...between,
     limit: paging.limit,
     page: paging.page,

@@ -1,6 +1,6 @@
 import type { BuildStats, BuildStatsRequest } from "@tapedeck/proto/tapedeck/v1/query";
 import type { QueryClient } from "../../query-client.ts";
-import type { ListContext } from "./list-request.ts";
+import { type ListContext, placed } from "./list-request.ts";
 import type { Page } from "./lists.ts";
 import { filterOf, type StatsParameters } from "./parameters.ts";
 import { between, labelsOf } from "./read-parameters.ts";
@@ -26,23 +26,23 @@ async function builds(query: Pick<QueryClient, "buildStats">, request: Partial<B
   };
 }
 
-function requestOf(
-  { workspace, minPosition = "" }: ListContext,
-  parameters: StatsParameters,
-): Partial<BuildStatsRequest> {
-  const { developer, project, source } = parameters;
-  const { developers = [], projects = [], sources = [] } = filterOf({ developer, project, source });
+function requestOf(context: ListContext, parameters: StatsParameters): Partial<BuildStatsRequest> {
+  const { developer, project, upstream, source, session } = parameters;
+  const filter = placed(filterOf({ developer, project, upstream, source, session }), context);
+  const { developers = [], projects = [], upstreams = [], sources = [], sessions = [] } = filter;
   return {
-    workspace,
+    workspace: context.workspace,
     group: parameters.group ?? [],
     zone: parameters.zone ?? "",
     ...between(parameters),
     developers: [...developers],
     projects: [...projects],
+    upstreams: [...upstreams],
     sources: [...sources],
+    sessions: [...sessions],
     artifacts: [...(parameters.artifact ?? [])],
     labels: labelsOf(parameters.label ?? []),
-    min_position: minPosition,
+    min_position: context.minPosition ?? "",
   };
 }
 

@@ -355,18 +355,20 @@ describe("lists", () => {
     lastRequest(listsJson(api.lists)[name](context, readParameters(parameters[name], given)));
 
   it("ask query for what HTTP's ask for", async () => {
-    expect(await lastRequest(ask(client.listSources, ListSourcesRequest.fromPartial({ filter, ...paged })))).toEqual(
-      await http("sources", { ...inUrl, ...pagedUrl }),
-    );
-    const sessions = { filter: { ...filter, sessions: ["01A"] }, ...paged, labels: { branch: "main" }, from };
-    expect(await lastRequest(ask(client.listSessions, ListSessionsRequest.fromPartial(sessions)))).toEqual(
-      await http("sessions", { ...inUrl, ...pagedUrl, session: ["01A"], label: ["branch=main"], from: [fromUrl] }),
+    const ofLists = { ...paged, labels: { branch: "main" }, artifacts: ["web", "api"] };
+    const ofListsUrl = { ...pagedUrl, session: ["01A"], label: ["branch=main"], artifact: ["web", "api"] };
+    const sources = { filter: { ...filter, sessions: ["01A"] }, ...ofLists };
+    const found = await lastRequest(ask(client.listSources, ListSourcesRequest.fromPartial(sources)));
+    expect(found).toMatchObject({ sessions: ["01A"], labels: { branch: "main" }, artifacts: ["web", "api"] });
+    expect(found).toEqual(await http("sources", { ...inUrl, ...ofListsUrl }));
+    expect(await lastRequest(ask(client.listSessions, ListSessionsRequest.fromPartial({ ...sources, from })))).toEqual(
+      await http("sessions", { ...inUrl, ...ofListsUrl, from: [fromUrl] }),
     );
     const expected = { sessions: ["01A"], kinds: ["build", "app"], subjects: ["web"], outcomes: ["failed"] };
-    const operations = { filter: { ...filter, ...expected }, ...paged, to: from, per_source: 3 };
-    const expectedUrl = { session: ["01A"], kind: ["build", "app"], subject: ["web"], outcome: ["failed"] };
+    const operations = { filter: { ...filter, ...expected }, ...ofLists, to: from, per_source: 3 };
+    const expectedUrl = { kind: ["build", "app"], subject: ["web"], outcome: ["failed"] };
     expect(await lastRequest(ask(client.listOperations, ListOperationsRequest.fromPartial(operations)))).toEqual(
-      await http("operations", { ...inUrl, ...pagedUrl, ...expectedUrl, to: [fromUrl], per_source: ["3"] }),
+      await http("operations", { ...inUrl, ...ofListsUrl, ...expectedUrl, to: [fromUrl], per_source: ["3"] }),
     );
     expect(await lastRequest(ask(client.listSources, ListSourcesRequest.create()))).toEqual(await http("sources", {}));
   });
@@ -374,11 +376,12 @@ describe("lists", () => {
   it("search for what HTTP's search does", async () => {
     const { at: _, ...own } = paged;
     const { at: __, ...ownUrl } = pagedUrl;
-    const fields = { sessions: ["01A"], kinds: ["loop", "session"], subjects: ["web"], outcomes: ["failed"] };
-    const more = { text: "no such file", reasons: ["timeout"], labels: { branch: "main" }, from };
+    const fields = { sessions: ["01A"], kinds: ["loop", "session"], outcomes: ["failed"] };
+    const labels = { branch: "main" };
+    const more = { text: "no such file", reasons: ["timeout"], labels, artifacts: ["web"], from };
     const request = { filter: { ...filter, ...fields }, ...own, ...more };
     const found = await lastRequest(ask(client.search, SearchRequest.fromPartial(request)));
-    expect(found).toMatchObject({ ...fields, labels: { branch: "main" }, from });
+    expect(found).toMatchObject({ ...fields, labels, artifacts: ["web"], from });
     expect(found).toEqual(
       await http("search", {
         ...inUrl,
@@ -415,7 +418,7 @@ describe("lists", () => {
     expect(await lastRequest(ask(client.listSources, request, place))).toMatchObject({
       developers: ["alice"],
       sources: [],
-      sessions: [],
+      sessions: ["01B"],
       at: at(2),
     });
   });
@@ -436,6 +439,12 @@ describe("lists", () => {
       "is no outcome",
       "filter.outcomes",
       () => ask(client.listOperations, wrong(ListOperationsRequest, { outcomes: ["good"] })),
+    ],
+    ["a search can't have", "filter.subjects", () => ask(client.search, wrong(SearchRequest, { subjects: ["web"] }))],
+    [
+      "is too many",
+      "artifact",
+      () => ask(client.listSources, ListSourcesRequest.fromPartial({ artifacts: Array(101).fill("web") })),
     ],
     ["is no unit", "filter.kinds", () => ask(client.search, wrong(SearchRequest, { kinds: ["build"] }))],
     ["has no past", "at", () => ask(client.search, SearchRequest.create(), { "tapedeck-at": at(1) })],

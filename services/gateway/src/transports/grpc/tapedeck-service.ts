@@ -52,24 +52,24 @@ export function tapedeckServices(api: TapedeckApi, caller: GrpcCaller, options: 
       ),
       listSessions: handlers.unary(
         answering(methods.listSessions, async (request, context) => {
-          const { from, to, labels } = request;
-          return listAnswer(await lists.sessions(context, { ...requestsOf("sessions", request), from, to, labels }));
+          const { from, to } = request;
+          return listAnswer(await lists.sessions(context, { ...requestsOf("sessions", request), from, to }));
         }),
       ),
       listOperations: handlers.unary(
         answering(methods.listOperations, async (request, context) => {
-          const { from, to, labels, per_source, runner, loop } = request;
+          const { from, to, per_source, runner, loop } = request;
           if (per_source > largestPage)
             throw invalidArgument(`per_source ${per_source} is more than ${largestPage}`, "per_source");
-          const query = { ...requestsOf("operations", request), from, to, labels, perSource: per_source, runner, loop };
+          const query = { ...requestsOf("operations", request), from, to, perSource: per_source, runner, loop };
           return listAnswer(await lists.operations(context, query));
         }),
       ),
       search: handlers.unary(
         answering(methods.search, async (request, context) => {
-          const { from, to, labels, text, reasons, min_position } = request;
+          const { from, to, text, reasons, min_position } = request;
           const scope = min_position === "" ? context : { ...context, minPosition: min_position };
-          const query = { ...requestsOf("search", { ...request, at: "" }), from, to, labels, text, reasons };
+          const query = { ...requestsOf("search", { ...request, at: "" }), from, to, text, reasons };
           return listAnswer(await lists.search(scope, query));
         }),
       ),
@@ -155,7 +155,7 @@ function fieldsOf(filter: FilterMessage | undefined): Record<string, readonly st
 /** The parameters that every list has. */
 function requestsOf(
   list: ListName,
-  { filter, limit, page, at }: Pick<ListSourcesRequest, "filter" | "limit" | "page" | "at">,
+  { filter, labels, artifacts, limit, page, at }: Omit<ListSourcesRequest, "_unknownFields">,
 ): ListParameters {
   const { kinds = [], ...fields } = fieldsOf(filter);
   const known: readonly string[] = listFields[list];
@@ -167,6 +167,8 @@ function requestsOf(
   return {
     filter: parseFilter(fields),
     kinds: kinds.map((kind) => (list === "search" ? historyKind : operationKind)(kind, "filter.kinds")),
+    labels,
+    artifacts,
     limit,
     page,
     ...(at !== "" && { at }),

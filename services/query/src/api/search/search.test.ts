@@ -123,12 +123,12 @@ describe("Search", () => {
   it.each([
     ["a developer", { developers: ["bob"] }, ["session B1"]],
     ["an outcome", { outcomes: ["failed"] }, ["session B1", "loop A1.1"]],
-    ["one of two artifacts", { subjects: ["web", "api"] }, ["loop A1.2", "loop A1.1"]],
+    ["one of two artifacts", { artifacts: ["web", "api"] }, ["loop A1.2", "loop A1.1"]],
     ["a label", { labels: { branch: "fix/Umlaut" } }, ["loop A1.3", "loop A1.2"]],
     ["a time", { from: timestamp(startedAt + 2_400), to: timestamp(startedAt + 3_500) }, ["loop A1.2", "session B1"]],
     ["a source and a kind", { sources: ["alice/shop"], kinds: ["session"] }, ["session A1"]],
     ["a session", { sessions: ["B1"] }, ["session B1"]],
-    ["a subject that nobody has", { subjects: ["nobody's"] }, []],
+    ["an artifact that nobody has", { artifacts: ["nobody's"] }, []],
   ])("filters by %s", async (_what, filter, expected) => {
     expect(names(await ask.search("", filter))).toEqual(expected);
   });
@@ -215,9 +215,9 @@ describe("Search", () => {
     const older = await ask.search("older text", ofMany);
     expect([older.items.length, older.total, older.total_is_minimum]).toEqual([50, 2_000, true]);
     expect(older.items[0]?.hit?.text).toBe("the older text");
-    const rare = await ask.search("older text", { ...ofMany, subjects: ["rare"] });
+    const rare = await ask.search("older text", { ...ofMany, artifacts: ["rare"] });
     expect([rare.items.length, rare.total, rare.total_is_minimum]).toEqual([1, 1, false]);
-    expect(await ask.search("same text", { ...ofMany, subjects: ["rare"] })).toMatchObject({ items: [], total: 0 });
+    expect(await ask.search("same text", { ...ofMany, artifacts: ["rare"] })).toMatchObject({ items: [], total: 0 });
     await sql`delete from history where workspace = 'many'`.execute(database.db);
   });
 
@@ -228,7 +228,7 @@ describe("Search", () => {
     const asking = queryClient(textQuery.address);
     const found = await asking.search("nothing to see");
     expect(names(found)).toEqual(["loop A1.2"]);
-    expect(names(await asking.search("nothing to see", { subjects: ["api"] }))).toEqual(["loop A1.2"]);
+    expect(names(await asking.search("nothing to see", { artifacts: ["api"] }))).toEqual(["loop A1.2"]);
     expect(found.items[0]?.hit).toMatchObject({ place: "output", text: "nothing to see" });
     asking[Symbol.dispose]();
   });

@@ -71,7 +71,7 @@ async function find(
     tagged(filter, "kind", filter.kinds),
     tagged(filter, "outcome", filter.outcomes),
     tagged(filter, "reason", reasons),
-    tagged(filter, "artifact", filter.subjects),
+    tagged(filter, "artifact", filter.artifacts),
     ...Object.entries(filter.labels).map(([name, value]) => tagged(filter, "label", [`${name}=${value}`])),
     anyOf(sql`t.session`, filter.sessions),
   ].filter((condition) => condition !== undefined);

@@ -15,8 +15,8 @@ const known = new Set(["artifact", "project"]);
 
 /** Whether the counts by month can answer, and counting every build would take long. */
 export async function canCountByMonth(deps: ApiDeps, request: BuildStatsRequest): Promise<boolean> {
-  const { workspace, group, developers, sources, labels, from, to } = request;
-  const isNarrow = developers.length > 0 || sources.length > 0 || Object.keys(labels).length > 0;
+  const { workspace, group, developers, upstreams, sources, sessions, labels, from, to } = request;
+  const isNarrow = [developers, upstreams, sources, sessions, Object.keys(labels)].some(({ length }) => length > 0);
   if (isNarrow || !group.every((name) => known.has(name))) return false;
   const { rows } = await sql<{ builds: number }>`
     select coalesce(sum(builds), 0)::bigint as builds from build_months

@@ -110,6 +110,31 @@ it("count what is of some sources, and loops in which some artifacts were built"
   expect(await figures("failures", { group: [], sources: ["bob/shop/skaffold"] })).toMatchObject([{ failures: 0 }]);
 });
 
+it.each([
+  ["loops", "loops", "D1"],
+  ["failures", "failures", "A1"],
+  ["green", "red", "A1"],
+  ["flakes", "builds", "A1"],
+  ["commands", "runs", "W1"],
+])("%s are counted of some sessions and upstreams", async (about, figure, session) => {
+  const workspace = ({ A: "acme", D: "initech", W: "initech" } as Record<string, string>)[session.charAt(0)] ?? "";
+  const counted = async (of: object) => (await figures(about, { workspace, group: [], ...of }))[0]?.[figure] ?? 0;
+  const upstream = session === "W1" ? "vagrant" : "skaffold";
+  const own = await counted({ sessions: [session], upstreams: [upstream, "rkt"] });
+  expect(own).toBeGreaterThan(0);
+  expect(own).toBe(await counted({ sources: [`${session === "A1" ? "alice" : "dora"}/shop/${upstream}`] }));
+  expect(await counted({ sessions: ["B1"] })).toBe(0);
+  const other = upstream === "vagrant" ? "skaffold" : "vagrant";
+  expect(await counted({ sessions: [session], upstreams: [other] })).toBe(0);
+});
+
+it("builds are counted of some sessions and upstreams", async () => {
+  const count = async (of: object) => Number((await ask.buildStats(of)).items[0]?.count);
+  expect(await count({ sessions: ["A1"], upstreams: ["skaffold"] })).toBe(4);
+  expect(await count({ sessions: ["B1"] })).toBe(0);
+  expect(await count({ upstreams: ["vagrant"] })).toBe(0);
+});
+
 describe("loops", () => {
   it("are counted with their waits: an overtaken loop is one that the next change did not wait for", async () => {
     expect(await figures("loops", { group: ["developer"] })).toEqual([

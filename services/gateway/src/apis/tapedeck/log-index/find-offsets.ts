@@ -35,7 +35,7 @@ export async function findOffsets(
   const { epoch } = log;
   try {
     const { positions, ...answer } = await query.findEvents({
-      filter: listRequest("events", { workspace }, { filter, kinds: filter.kinds ?? [], limit }),
+      filter: listRequest({ workspace }, { filter, kinds: filter.kinds ?? [], limit }),
       after: formatPosition({ epoch, offset: afterOffset }),
       until: formatPosition({ epoch, offset: untilOffset }),
       newest,
