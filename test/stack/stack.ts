@@ -129,6 +129,8 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     TAPEDECK_QUERY_HEALTH_PORT: "0",
     TAPEDECK_GATEWAY_GRPC_PORT: "0",
     TAPEDECK_GATEWAY_HTTP_PORT: "0",
+    // What is off by default has tests of its own.
+    TAPEDECK_PRIVACY_COMPARE_DEVELOPERS: "true",
     ...more,
   };
   const { times = {}, envOf = {} } = options;

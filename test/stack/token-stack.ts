@@ -12,7 +12,13 @@ export type TestToken = {
 /** A stack without taps that requires tokens. */
 export type TokenStack = AsyncDisposable & {
   readonly on: SeededStack;
-  readonly token: (workspace: string, roles: readonly Role[], lifetimeMs?: number) => Promise<TestToken>;
+  readonly token: (
+    workspace: string,
+    roles: readonly Role[],
+    lifetimeMs?: number,
+    /** Null: of none. Default: alice. */
+    developer?: string | null,
+  ) => Promise<TestToken>;
 };
 
 /** Limits have tests of their own. */
@@ -30,9 +36,15 @@ export async function startTokenStack(env: Readonly<Record<string, string>> = {}
   const owned = cleanup.move();
   return {
     on,
-    async token(workspace, roles, lifetimeMs = 3_600_000) {
+    async token(workspace, roles, lifetimeMs = 3_600_000, developer = "alice") {
       const name = `${roles.join(" and ")} of ${workspace}`;
-      const made = makeToken({ name, workspace, roles: [...roles], developer: "alice", lifetimeMs });
+      const made = makeToken({
+        name,
+        workspace,
+        roles: [...roles],
+        lifetimeMs,
+        ...(developer !== null && { developer }),
+      });
       await store.create(made);
       const { text, record } = made;
       return { text, record, revoke: () => store.revoke(record.id) };

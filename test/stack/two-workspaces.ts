@@ -20,13 +20,16 @@ export const only = {
 
 export type WorkspaceName = keyof typeof only;
 
-/** The same developer and project with all upstreams, and one of each resource that an upstream can have. */
-export function workspaceScenario(workspace: WorkspaceName) {
-  const mark = markOf(workspace);
-  const { session, ...ids } = only[workspace];
-  const of = (upstream: string) => scenario(sourceName({ workspace, developer: "alice", project: "shop", upstream }));
+/** The same project with all upstreams, and one of each resource that an upstream can have. `place`: where it is recorded. */
+export function workspaceScenario(
+  name: WorkspaceName,
+  place: { readonly workspace: string; readonly developer: string } = { workspace: name, developer: "alice" },
+) {
+  const mark = markOf(name);
+  const { session, ...ids } = only[name];
+  const of = (upstream: string) => scenario(sourceName({ ...place, project: "shop", upstream }));
   const [shop, host, machines] = [of("skaffold"), of("rkt"), of("vagrant")];
-  const alice = { developer_name: `Alice ${mark}`, project_name: mark };
+  const alice = { developer_name: `${place.developer} ${mark}`, project_name: mark };
   for (const script of [shop, host, machines]) {
     script.add({ kind: "source.added", detail: { $case: "source_detail", value: alice } });
   }
@@ -80,7 +83,7 @@ export function workspaceScenario(workspace: WorkspaceName) {
       dev.build(next, "started");
       dev.text(next);
       logOf(shop, session, next);
-      const pod = uuid(workspace === "acme" ? 4 : 5);
+      const pod = uuid(name === "acme" ? 4 : 5);
       pods.prepared(pod, [next]);
       pods.started(pod);
       pods.text(both.pod, next);

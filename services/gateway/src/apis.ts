@@ -4,32 +4,29 @@ import type { Logger } from "@tapedeck/shared/service/logger";
 import { openTokenStore } from "@tapedeck/shared/tokens/store";
 import { type MaintainApi, maintainApi } from "./apis/maintain/maintain-api.ts";
 import { type RecorderRelay, recorderRelay } from "./apis/recorder/relay.ts";
-import type { RktApi } from "./apis/rkt/methods.ts";
 import { rktApi } from "./apis/rkt/rkt-api.ts";
-import { type SkaffoldApi, skaffoldApi } from "./apis/skaffold/skaffold-api.ts";
+import { skaffoldApi } from "./apis/skaffold/skaffold-api.ts";
 import { auditedExports } from "./apis/tapedeck/exports.ts";
-import { type TapedeckApi, tapedeckApi } from "./apis/tapedeck/tapedeck-api.ts";
-import type { VagrantApi } from "./apis/vagrant/methods.ts";
+import { tapedeckApi } from "./apis/tapedeck/tapedeck-api.ts";
 import { vagrantApi } from "./apis/vagrant/vagrant-api.ts";
 import { type AuditApi, auditApi } from "./audit/audit-api.ts";
 import { type AuditLog, auditedCaller } from "./audit/audit-log.ts";
 import { type TokenApi, tokenApi } from "./auth/token-api.ts";
 import type { GatewayConfig } from "./config.ts";
-import { controlClient } from "./control-client.ts";
+import { type ControlClient, controlClient } from "./control-client.ts";
 import type { CallerLimits } from "./limits/limits.ts";
 import type { LogLink } from "./log-link.ts";
 import type { MaintainClient } from "./maintain-client.ts";
 import type { GatewayMetrics } from "./metrics.ts";
 import { positions } from "./positions.ts";
+import { apisByViewer, type RecordApis } from "./privacy/own-apis.ts";
+import { ownPart, type RecordedPart } from "./privacy/own-part.ts";
+import type { Privacy } from "./privacy/settings.ts";
 import type { QueryClient } from "./query-client.ts";
-import { streamClient } from "./stream-client.ts";
+import { type StreamClient, streamClient } from "./stream-client.ts";
 
 /** Everything that the transports serve. */
-export type GatewayApis = {
-  readonly skaffold: SkaffoldApi;
-  readonly rkt: RktApi;
-  readonly vagrant: VagrantApi;
-  readonly tapedeck: TapedeckApi;
+export type GatewayApis = RecordApis & {
   readonly tokens: TokenApi;
   readonly maintain: MaintainApi;
   readonly audit: AuditApi;
@@ -38,7 +35,7 @@ export type GatewayApis = {
 
 export type GatewayApisDeps = {
   /** Addresses of query and ingest. */
-  readonly config: Pick<GatewayConfig, "query" | "ingest" | "servicesKey">;
+  readonly config: Pick<GatewayConfig, "query" | "ingest" | "servicesKey" | "privacy">;
   /** The credentials for dialling query and ingest. */
   readonly channel: ChannelCredentials;
   readonly link: LogLink;
@@ -56,14 +53,16 @@ export function gatewayApis(deps: GatewayApisDeps): GatewayApis {
   const { config, channel, link, query, services, limits, metrics, auditLog, logger, stack } = deps;
   const { record: audit } = auditLog;
   const log = (): LogReader => metrics.counted(link.reader());
-  const record = { query, log, positions: positions(log) };
-  const upstream = { ...record, control: controlClient(link.nats), refused: metrics.refused, audit };
-  const { largeAnswers } = limits;
+  const control = controlClient(link.nats);
+  const upstream = { control, streams: streamClient(link.nats, control), refused: metrics.refused, audit };
+  const record = { query, log, holes: link.holes, services };
+  const { developers, compareDevelopers } = config.privacy;
+  const all = recordApis({ ...upstream, ...limits, ...record, compareDevelopers });
+  // There is nobody else to compare with.
+  const ownApis = (developer: string) =>
+    recordApis({ ...upstream, ...limits, ...ownPart(record, developer), compareDevelopers: true });
   return {
-    skaffold: skaffoldApi(upstream),
-    rkt: rktApi({ ...record, largeAnswers }),
-    vagrant: vagrantApi({ ...upstream, largeAnswers, streams: streamClient(link.nats, upstream.control) }),
-    tapedeck: auditedExports(tapedeckApi({ ...record, ...limits, services, holes: link.holes }), audit),
+    ...apisByViewer(all, ownApis, developers),
     audit: auditApi(() => auditLog.store()),
     tokens: tokenApi({
       store: async () => openTokenStore(link.nats().connection),
@@ -86,6 +85,26 @@ export function gatewayApis(deps: GatewayApisDeps): GatewayApis {
       },
     }),
     relay: stack.use(recorderRelay(config.ingest, config.servicesKey, channel)),
+  };
+}
+
+type RecordApisDeps = RecordedPart &
+  Pick<Privacy, "compareDevelopers"> &
+  CallerLimits & {
+    readonly control: ControlClient;
+    readonly streams: StreamClient;
+    readonly refused: GatewayMetrics["refused"];
+    readonly audit: AuditLog["record"];
+  };
+
+/** The APIs over all that is recorded, or over a part of it. */
+function recordApis(deps: RecordApisDeps): RecordApis {
+  const read = { ...deps, positions: positions(deps.log) };
+  return {
+    skaffold: skaffoldApi(read),
+    rkt: rktApi(read),
+    vagrant: vagrantApi(read),
+    tapedeck: auditedExports(tapedeckApi(read), deps.audit),
   };
 }
 

@@ -9,6 +9,7 @@ import { bothOrNone, servicesAuthorities } from "@tapedeck/shared/service/tls/se
 import { z } from "zod";
 import { type ProviderSettings, providerSettings } from "./auth/provider/settings.ts";
 import { type Limits, limitSettings } from "./limits/settings.ts";
+import { type Privacy, privacySettings } from "./privacy/settings.ts";
 import { splitAddress } from "./transports/address.ts";
 import { originError } from "./transports/origins.ts";
 
@@ -42,6 +43,8 @@ export type GatewayConfig = {
   readonly endpoints: readonly Endpoint[];
   /** The allowed callers: everyone who reaches the port, or callers with a token. */
   readonly auth: (typeof authentications)[number];
+  /** What callers see of each other. */
+  readonly privacy: Privacy;
   /** The provider whose people may call without a token; undefined: none. */
   readonly oidc: ProviderSettings | undefined;
   /** PEM files; undefined: without TLS. */
@@ -93,6 +96,9 @@ export function readConfig(sources: SettingsSources): GatewayConfig {
 /** Reads the gateway's settings. */
 export function gatewaySettings(read: SettingsReader): GatewayConfig {
   const callers = callerSettings(read);
+  const listeners = read.custom<readonly Endpoint[], readonly Endpoint[]>("endpoints", endpoints, [], {
+    description: "Extra listeners, each bound to one source, for clients that cannot name one.",
+  });
   const config: GatewayConfig = {
     grpc: {
       host: read.string("gateway.grpc.host", "127.0.0.1", { description: "Where gRPC listens." }),
@@ -116,9 +122,8 @@ export function gatewaySettings(read: SettingsReader): GatewayConfig {
       description:
         "Origins of web pages that may make requests, beside loopback; with `auth: none` they only read. Patterns: `http://localhost:*`, `vscode-webview://*`.",
     }),
-    endpoints: read.custom<readonly Endpoint[], readonly Endpoint[]>("endpoints", endpoints, [], {
-      description: "Extra listeners, each bound to one source, for clients that cannot name one.",
-    }),
+    endpoints: listeners,
+    privacy: privacySettings(read, { auth: callers.auth, endpoints: listeners }),
     tls: tlsFiles(read),
     audit: auditBounds(read),
     limits: limitSettings(read),

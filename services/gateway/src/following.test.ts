@@ -53,6 +53,7 @@ beforeAll(async () => {
         origins: [],
         endpoints: [],
         auth: "none",
+        privacy: { developers: "shown", compareDevelopers: false },
         oidc: undefined,
         audit: defaultBounds,
         tls: undefined,

@@ -150,6 +150,7 @@ export class Listeners implements AsyncDisposable {
         version,
         grpc,
         auth: config.auth,
+        privacy: config.privacy,
         signIn: this.#serveProviderSignIn(app),
         docs: docsRoutes(app),
         authenticate,

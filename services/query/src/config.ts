@@ -3,6 +3,7 @@ import { type ConnectionLimits, connectionLimits } from "@tapedeck/shared/servic
 import { type HealthAddress, healthSettings } from "@tapedeck/shared/service/health";
 import { type NatsSettings, natsSettings } from "@tapedeck/shared/service/nats";
 import { refuseOpenHosts, servicesOnly } from "@tapedeck/shared/service/open-hosts";
+import { type DeveloperVisibility, developerVisibility } from "@tapedeck/shared/service/privacy-settings";
 import { queryTimeout } from "@tapedeck/shared/service/query-timeout";
 import { type SettingsReader, type SettingsSources, settingsReader } from "@tapedeck/shared/service/settings";
 import type { TlsFiles } from "@tapedeck/shared/service/tls/certificate";
@@ -20,6 +21,8 @@ export type QueryConfig = {
   readonly databaseUrl: string;
   /** The password of tapedeck_analyst. Without it the role can only be granted to logins. */
   readonly analystPassword: string | undefined;
+  /** Whose rows logins for SQL see. */
+  readonly developers: DeveloperVisibility;
   /** The limits of its logins. */
   readonly readers: ReaderLimits;
   /** The services' shared key; empty: callers are not authenticated. */
@@ -62,6 +65,7 @@ export function querySettings(read: SettingsReader): QueryConfig {
       defaultText: "none; created by `tapedeck up` for the bundled Postgres",
       description: "With it `tapedeck_analyst` may log in to your Postgres; otherwise grant that role to others.",
     }),
+    developers: developerVisibility(read),
     readers: readerLimits(read),
     servicesKey: servicesKeySetting(read),
     tls: servicesCertificate(read),

@@ -82,7 +82,7 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
   const projecting = keepProjecting({
     database: writes,
     databaseUrl: config.databaseUrl,
-    readers: { analystPassword: config.analystPassword, limits: config.readers },
+    readers: { analystPassword: config.analystPassword, limits: config.readers, developers: config.developers },
     openLog: async (options) => {
       const log = await connector.open(async (opened) => opened, options);
       // Until the connection is closed.

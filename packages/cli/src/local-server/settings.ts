@@ -212,6 +212,8 @@ export function serviceEnv(
     ],
     ["ingest.spill.dir", join(settings.storeDir, "spill")],
     ["workspace", settings.workspace],
+    // Its developers do not exist.
+    ...(settings.mode === "demo" ? [["privacy.compareDevelopers", "true"]] : []),
   ];
   return {
     ...Object.fromEntries(values.map(([key = "", value = ""]) => [envName(key), value])),

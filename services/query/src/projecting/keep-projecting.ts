@@ -63,7 +63,7 @@ export async function keepProjecting(options: KeepProjecting): Promise<void> {
   let lastReason = "";
   let areLimited = false;
   const admitReaders = async () => {
-    const leftOut = [...(await letReadersIn(options.database))];
+    const leftOut = [...(await letReadersIn(options.database, options.readers.developers))];
     if (areLimited) return;
     leftOut.push(...(await limitReaders(options.database, options.readers)));
     areLimited = true;

@@ -7,7 +7,7 @@ export const compareCommand = () =>
     .summary("show what differs between two loops, sessions or sources")
     .description(`Shows what differs between two sides, most likely explanations of a failure first. A side is a loop as \
 \`tapedeck loops\` lists it, a session, or a source (developer/project, or a part of it that no other has), which means its \
-newest finished loop. \`@\` and a time or position may follow a session or source.`)
+newest finished loop. \`@\` and a time or position may follow a session or source. The sides can be of two developers where \`privacy.compareDevelopers\` is on.`)
     .argument("<left>", "a loop, a session or a source")
     .argument("<right>", "the side to compare it with")
     .addOption(jsonOption())

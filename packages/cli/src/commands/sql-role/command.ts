@@ -9,6 +9,7 @@ const createCommand = () =>
 The password can't be shown again. The login's name does not reveal the workspace, because every login can see \
 the names of all.`)
     .requiredOption("--workspace <name>", "the workspace that it reads")
+    .option("--developer <name>", "whose rows it sees where developers are hidden (privacy.developers); default: none")
     .option("--may-guess-names", "also where Postgres would let it guess names of other workspaces (docs/team.md#sql)")
     .option("-q, --quiet", "print only the address")
     .addOption(dataOption())
@@ -17,7 +18,8 @@ the names of all.`)
       "after",
       `
 Example:
-  tapedeck sql-role create --workspace acme`,
+  tapedeck sql-role create --workspace acme
+  tapedeck sql-role create --workspace acme --developer alice`,
     )
     .action(async (options: CreateSqlRoleOptions) => (await import("./run.ts")).createSqlRole(options));
 

@@ -49,10 +49,10 @@ it("a login that is made reads its workspace, is written once, listed without it
     await expect(internal.selectFrom("checkpoint").selectAll().execute()).rejects.toThrow("permission denied");
   }
   const list = await sqlRole(["list"]);
-  expect(list.out).toMatch(new RegExp(`${login}\\s+acme\\s+\\d{4}-\\d\\d-\\d\\d`));
+  expect(list.out).toMatch(new RegExp(`${login}\\s+acme\\s+-\\s+\\d{4}-\\d\\d-\\d\\d`));
   expect(list.out).not.toContain(address.password);
   const { items } = JSON.parse((await sqlRole(["list", "--json"])).out) as { items: object[] };
-  expect(items).toEqual([{ login, workspace: "acme", createdAt: expect.stringMatching(/Z$/) }]);
+  expect(items).toEqual([{ login, workspace: "acme", developer: null, createdAt: expect.stringMatching(/Z$/) }]);
 
   expect(await sqlRole(["drop", login])).toMatchObject({ code: 0, out: `dropped ${login} (workspace acme)\n` });
   const none = `tapedeck: there is no workspace login ${login}: see \`tapedeck sql-role list\`.\n`;
@@ -128,7 +128,7 @@ it("a login is written for programs, or alone", async () => {
   expect(asJson).toMatchObject({ code: 0, err: "" });
   const { url: address, ...made } = JSON.parse(asJson.out) as { url: string; login: string; password: string };
   const output = { login: expect.any(String), password: expect.any(String), leftOut: [] };
-  expect(made).toEqual({ ...output, workspace: "acme", createdAt: expect.stringMatching(/Z$/) });
+  expect(made).toEqual({ ...output, workspace: "acme", developer: null, createdAt: expect.stringMatching(/Z$/) });
   const { username, password, host, pathname } = new URL(address);
   expect([username, password]).toEqual([made.login, made.password]);
   expect([host, pathname]).toEqual([new URL(url).host, new URL(url).pathname]);

@@ -21,15 +21,21 @@ export type SqlRoleOptions = { readonly data: string; readonly json?: boolean };
 
 export type CreateSqlRoleOptions = SqlRoleOptions & {
   readonly workspace: string;
+  readonly developer?: string;
   readonly mayGuessNames?: boolean;
   readonly quiet?: boolean;
 };
 
 export async function createSqlRole(options: CreateSqlRoleOptions): Promise<void> {
-  const { workspace, mayGuessNames = false, json, quiet, data } = options;
+  const { workspace, developer, mayGuessNames = false, json, quiet, data } = options;
   await using here = await open(data);
   const { leftOut, ...made } = await refusedAsCommand(() =>
-    createLogin(here.database, { workspace: namePart(workspace), limits: here.limits, mayGuessNames }),
+    createLogin(here.database, {
+      workspace: namePart(workspace),
+      developer: developer && namePart(developer),
+      limits: here.limits,
+      mayGuessNames,
+    }),
   );
   await auditDone(recordLogin(here, "sql-role.created", made));
   const url = here.urlOf(made.login, made.password);
@@ -54,11 +60,16 @@ export async function listSqlRoles({ json, data }: SqlRoleOptions): Promise<void
     print("There are no workspace logins.");
     return;
   }
-  const columns = ["LOGIN", "WORKSPACE", "CREATED"].map((title) => ({ title }));
+  const columns = ["LOGIN", "WORKSPACE", "DEVELOPER", "CREATED"].map((title) => ({ title }));
   print(
     table(
       columns,
-      items.map(({ login, workspace, createdAt }) => [login, workspace, createdAt.slice(0, 10)]),
+      items.map(({ login, workspace, developer, createdAt }) => [
+        login,
+        workspace,
+        developer ?? "-",
+        createdAt.slice(0, 10),
+      ]),
     ),
   );
 }

@@ -86,7 +86,7 @@ CACHED counts artifacts that were taken from the cache and not built: they are n
       ...[length("P50", "p50Ms"), length("P90", "p90Ms"), length("P99", "p99Ms")],
       count("CACHED", "cached"),
     ],
-    examples: ["--group artifact,developer --since 7d", "alice/shop --group day"],
+    examples: ["--group artifact,project --since 7d", "alice/shop --group day"],
   },
   {
     name: "loops",
@@ -96,7 +96,7 @@ CACHED counts artifacts that were taken from the cache and not built: they are n
 change until it was ready. OVERTAKEN counts loops whose next change came before they were ready. WAITED is what all loops took \
 together, and WAITED FOR what they spent it on; other is the time in which no phase ran.`,
     groups: ofAll,
-    group: ["developer", "project"],
+    group: ["project"],
     hasArtifact: true,
     columns: [
       count("LOOPS", "loops"),
@@ -107,7 +107,7 @@ together, and WAITED FOR what they spent it on; other is the time in which no ph
       length("WAITED", "waitedMs"),
       waitedFor,
     ],
-    examples: ["--since 30d --group week", "--group developer,label.branch"],
+    examples: ["--since 30d --group week", "--group project,label.branch"],
   },
   {
     name: "failures",
@@ -135,7 +135,7 @@ between.`,
       ...[length("P50", "redP50Ms"), length("P90", "redP90Ms")],
       count("TRIED", "loopsBetween"),
     ],
-    examples: ["--since 30d", "--group developer,phase"],
+    examples: ["--since 30d", "--group project,phase"],
   },
   {
     name: "flakes",

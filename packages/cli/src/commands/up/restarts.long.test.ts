@@ -126,12 +126,12 @@ describe("tapedeck up", () => {
     });
     expect(again.processes.map((process) => process.session)).toEqual([known.session]);
 
-    const before = await json<Items<unknown>>("stats", "builds", "--group", "artifact,developer");
+    const before = await json<Items<unknown>>("stats", "builds", "--group", "artifact,project");
     const rebuilt = ask("rebuild");
     expect(await rebuilt.ended).toBe(0);
     // How far it is comes after it where the machine is slow.
     expect(rebuilt.stderr()).toContain(`tapedeck: rebuild at ${up.env.TAPEDECK_URL}\n`);
-    expect(await json<Items<unknown>>("stats", "builds", "--group", "artifact,developer")).toMatchObject({
+    expect(await json<Items<unknown>>("stats", "builds", "--group", "artifact,project")).toMatchObject({
       items: before.items,
     });
   });

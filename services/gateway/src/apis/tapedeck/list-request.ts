@@ -63,7 +63,10 @@ type List<Method extends keyof Lister> = (
 ) => ReturnType<Lister[Method]>;
 
 /** `source`, `session` and `at` apply when the request has none of its own. */
-export type ListContext = Pick<CallContext, "workspace" | "source" | "session" | "at" | "minPosition">;
+export type ListContext = Pick<
+  CallContext,
+  "workspace" | "roles" | "developer" | "source" | "session" | "at" | "minPosition"
+>;
 
 export type Lister = Pick<QueryClient, "listSources" | "listSessions" | "listOperations" | "search">;
 

@@ -16,10 +16,11 @@ it("percentiles are whole milliseconds, or null where nothing was built", async 
     untimed: 0n,
   };
   const nothing = async () => ({ items: [], next_page: "", position: "e-1" });
-  const answer = statsApi({
+  const query = {
     stats: nothing,
     buildStats: async () => ({ items: [{ ...stats, p50_ms: 1_234.5678, p90_ms: 0.4 }], position: "e-1" }),
-  });
+  };
+  const answer = statsApi({ query, compareDevelopers: false });
   const { items } = await answer({ workspace: "acme" }, "builds", {});
   expect(items).toMatchObject([{ p50Ms: 1_235, p90Ms: 0, p99Ms: null }]);
 });

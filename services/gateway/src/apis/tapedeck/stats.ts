@@ -5,12 +5,20 @@ import type { Page } from "./lists.ts";
 import { filterOf, type StatsParameters } from "./parameters.ts";
 import { between, labelsOf } from "./read-parameters.ts";
 import { type Figures, type StatsKind, type StatsName, statsKinds } from "./schemas/stats.ts";
+import { refuseGroupedByDeveloper } from "./side-by-side.ts";
 
 /** Statistics as JSON: one item for each group. */
 export type StatsApi = (context: ListContext, name: StatsName, parameters: StatsParameters) => Promise<Page<object>>;
 
-export function statsApi(query: Pick<QueryClient, "buildStats" | "stats">): StatsApi {
+export type StatsDeps = {
+  readonly query: Pick<QueryClient, "buildStats" | "stats">;
+  /** Whether they can be grouped by developers. */
+  readonly compareDevelopers: boolean;
+};
+
+export function statsApi({ query, compareDevelopers }: StatsDeps): StatsApi {
   return async (context, name, parameters) => {
+    if (!compareDevelopers) refuseGroupedByDeveloper(parameters);
     const request = requestOf(context, parameters);
     const { items, position } = await (name === "builds" ? builds(query, request) : query.stats(name, request));
     return { items: items.map(({ group, figures }) => rowJson(statsKinds[name], group, figures)), position };

@@ -47,11 +47,16 @@ export type OpenSubscription = {
 export type TapedeckApi = {
   readonly lists: Lists;
   readonly stats: StatsApi;
-  readonly status: (caller: Pick<CallContext, "workspace" | "roles" | "everywhere">) => Promise<AnswerOf<"Status">>;
+  readonly status: (
+    caller: Pick<CallContext, "workspace" | "roles" | "everywhere" | "developer">,
+  ) => Promise<AnswerOf<"Status">>;
   readonly state: (context: CallContext) => Promise<StateReply>;
   /** State in the upstream's own messages. */
   readonly stateMessages: (context: CallContext) => Promise<LoadedState>;
-  readonly events: (request: EventsPageRequest) => Promise<Page<EventJson>>;
+  readonly events: (
+    request: EventsPageRequest,
+    viewer: Pick<CallContext, "workspace" | "roles" | "developer">,
+  ) => Promise<Page<EventJson>>;
   /** The differences between two loops, sessions or sources. */
   readonly compare: CompareApi;
   readonly subscribe: (request: SubscribeRequest, context: CallContext) => Promise<OpenSubscription>;
@@ -64,6 +69,8 @@ export type TapedeckApiDeps = StateApiDeps & {
   /** For pages of events: each may hold tens of MiB. */
   readonly pages: TimedSemaphore;
   readonly services: StatusDeps["services"];
+  /** Whether developers can be put side by side. */
+  readonly compareDevelopers: boolean;
   /** What the log has lost. Default: nothing. */
   readonly holes?: () => readonly KnownHole[];
 };
@@ -72,7 +79,7 @@ const noHoles = (): readonly KnownHole[] => [];
 
 /** Tapedeck's own API: lists, state, events. Knows no transport. */
 export function tapedeckApi(deps: TapedeckApiDeps): TapedeckApi {
-  const { query, log, positions, pages, largeAnswers, services, holes = noHoles } = deps;
+  const { query, log, positions, pages, largeAnswers, services, compareDevelopers, holes = noHoles } = deps;
   const readState = stateReader({ query, largeAnswers });
   const pageLog = () => log().pages;
   const pageDeps = { log: pageLog, positions: positionsOf(pageLog), query };
@@ -97,13 +104,18 @@ export function tapedeckApi(deps: TapedeckApiDeps): TapedeckApi {
 
   return {
     lists: listsApi(query),
-    stats: statsApi(query),
+    stats: statsApi({ query, compareDevelopers }),
     status: (caller) => statusOf({ query, log: log(), services }, caller),
     state: async (context) => stateAnswer(await readState(context)),
     stateMessages: readState,
     events: eventsPage({ ...pageDeps, holes }, pages),
     // What it compares may lack events: better than no answer.
-    compare: compareApi({ query, readState, events: eventsPage({ ...pageDeps, holes: noHoles }, pages) }),
+    compare: compareApi({
+      query,
+      readState,
+      compareDevelopers,
+      events: eventsPage({ ...pageDeps, holes: noHoles }, pages),
+    }),
 
     async subscribe(request, context) {
       refuseAt(context, "a stream has no `at`: use `after` to set where it starts");

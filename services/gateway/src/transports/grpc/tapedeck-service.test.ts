@@ -104,6 +104,7 @@ beforeAll(async () => {
     log: () => log.reader,
     positions: positions(() => log.reader),
     services: { waiting: async function* () {} },
+    compareDevelopers: false,
     ...callerLimits({ ...defaultLimits, largeAnswers: 1 }),
   });
   const { watch } = gatewayMetrics(createMetrics("test"), silentLogger);

@@ -1,24 +1,27 @@
 import { ownValue } from "@tapedeck/shared/own-value";
-import { type Kysely, sql } from "kysely";
-import type { Database } from "../database.ts";
-import { makeOnce, privateSchema } from "../private.ts";
+import type { DeveloperVisibility } from "@tapedeck/shared/service/privacy-settings";
+import { type Kysely, type RawBuilder, sql } from "kysely";
+import { type Database, liveSchema } from "../database.ts";
+import { makeOnce, privateTable } from "../private.ts";
 import type { Schema } from "../schema.ts";
 import type { ReaderLimits } from "./limits.ts";
 import { closeLeaks, restrictPublic } from "./public-rights.ts";
 import { readable } from "./relations.ts";
 import { allowed, analyst, exists, limitRole, makeRoles, reader } from "./roles.ts";
+import { areDevelopersHidden, dropTeamViews, makeTeamViews, rememberHidden } from "./team-views.ts";
 import { logins } from "./workspace-logins.ts";
 
 /**
- * Creates the roles and lets them read a schema: the analyst all of it, other readers the rows of their workspace. Returns
- * what this database user may not do.
+ * Creates the roles and lets them read a schema: the analyst all of it, other readers the rows of their workspace; where
+ * developers are hidden, readers those of their developer, the analyst none, and both the sums of teams. `developers`: the setting;
+ * absent: as it was when the database's readers were let in last. Returns what this database user may not do.
  */
-export async function letReadersIn(database: Database): Promise<readonly string[]> {
+export async function letReadersIn(database: Database, developers?: DeveloperVisibility): Promise<readonly string[]> {
   const made = await makeRoles(database);
   const roles = (
     await Promise.all([analyst, reader].map(async (role) => ((await exists(database.db, role)) ? role : [])))
   ).flat();
-  const granted = await allowed(() => makeOnce(database.db, () => grant(database, roles)));
+  const granted = await allowed(() => makeOnce(database.db, () => grant(database, roles, developers)));
   return [
     ...(made ? [] : [`the roles ${analyst} and ${reader}: create them as a superuser`]),
     ...(granted ? [] : [`what ${analyst} may read: this database user does not own the tables`]),
@@ -26,6 +29,8 @@ export async function letReadersIn(database: Database): Promise<readonly string[
 }
 
 export type ReaderLogins = {
+  /** Whether their rows are those of everybody. */
+  readonly developers: DeveloperVisibility;
   /** Without a password the analyst is a role that can only be granted to logins. */
   readonly analystPassword: string | undefined;
   readonly limits: ReaderLimits;
@@ -37,7 +42,7 @@ export type ReaderLogins = {
  */
 export async function limitReaders(
   database: Database,
-  { analystPassword, limits }: ReaderLogins,
+  { analystPassword, limits }: Omit<ReaderLogins, "developers">,
 ): Promise<readonly string[]> {
   const { db } = database;
   const leftOut = [...(await restrictPublic(database)), ...(await closeLeaks(database))];
@@ -69,9 +74,17 @@ type Relation = {
   readonly readers: readonly string[];
 };
 
-async function grant({ db, schema }: Database, roles: readonly string[]): Promise<void> {
+async function grant(
+  { db, schema }: Database,
+  roles: readonly string[],
+  developers: DeveloperVisibility | undefined,
+): Promise<void> {
   if (roles.length === 0) return;
   await db.transaction().execute(async (tx) => {
+    const areHidden = developers === undefined ? await areDevelopersHidden(tx) : developers !== "shown";
+    if (developers !== undefined) await rememberHidden(tx, areHidden);
+    // The views of another set of tables come with its swap.
+    if (schema === liveSchema) await (areHidden ? makeTeamViews(tx, roles) : dropTeamViews(tx));
     for (const role of roles) await grantAccess(tx, schema, role);
     for (const relation of await relations(tx, schema, roles)) {
       const table = sql.table(`${schema}.${relation.name}`);
@@ -83,7 +96,7 @@ async function grant({ db, schema }: Database, roles: readonly string[]): Promis
       if (kind === "view" && !relation.isInvoker) {
         await sql`alter view ${table} set (security_invoker = true)`.execute(tx);
       }
-      if (kind === "workspace" || kind === "source") await restrictRows(tx, schema, relation, roles);
+      if (kind === "workspace" || kind === "source") await restrictRows(tx, schema, relation, { roles, areHidden });
       for (const role of expected.filter((name) => !relation.readers.includes(name))) {
         await sql`grant select on ${table} to ${sql.id(role)}`.execute(tx);
       }
@@ -112,20 +125,32 @@ async function restrictRows(
   tx: Kysely<Schema>,
   schema: string,
   { name, isRowSecure, policies }: Relation,
-  roles: readonly string[],
+  { roles, areHidden }: { readonly roles: readonly string[]; readonly areHidden: boolean },
 ): Promise<void> {
   const table = sql.table(`${schema}.${name}`);
   const workspace = ownValue(readable, name) === "workspace" ? sql`workspace` : sql`split_part(source, '/', 1)`;
-  const rows: Readonly<Record<string, ReturnType<typeof sql>>> = {
-    [analyst]: sql`true`,
-    // A subquery is evaluated once and not for every row.
-    [reader]: sql`${workspace} = (select ${sql.table(`${privateSchema}.reader_workspace`)}())`,
+  // A subquery is evaluated once and not for every row.
+  const ofWorkspace = sql`${workspace} = (select ${privateTable("reader_workspace")}())`;
+  const ofDeveloper = sql`${developerOf(name)} = (select ${privateTable("reader_developer")}())`;
+  const known = {
+    [analyst]: { role: analyst, isHiding: false, rows: sql`true` },
+    [reader]: { role: reader, isHiding: false, rows: ofWorkspace },
+    // Without a policy the analyst has no rows.
+    [`${reader}_own`]: { role: reader, isHiding: true, rows: sql`${ofWorkspace} and ${ofDeveloper}` },
   };
-  for (const role of roles.filter((one) => !policies.includes(one))) {
-    const using = sql`using (${ownValue(rows, role) ?? sql`false`})`;
-    await sql`create policy ${sql.id(role)} on ${table} for select to ${sql.id(role)} ${using}`.execute(tx);
+  for (const [policy, { role, isHiding, rows }] of Object.entries(known)) {
+    const isThere = policies.includes(policy);
+    if (isThere && isHiding !== areHidden) await sql`drop policy ${sql.id(policy)} on ${table}`.execute(tx);
+    if (isThere || isHiding !== areHidden || !roles.includes(role)) continue;
+    await sql`create policy ${sql.id(policy)} on ${table} for select to ${sql.id(role)} using (${rows})`.execute(tx);
   }
   if (!isRowSecure) await sql`alter table ${table} enable row level security`.execute(tx);
+}
+
+/** The developer of a row; null, which no login has, where a table has neither developer nor source. */
+function developerOf(name: string): RawBuilder<unknown> {
+  if (name === "changed_build_days") return sql`null::text`;
+  return name === "build_days" ? sql`developer` : sql`split_part(source, '/', 2)`;
 }
 
 async function relations(db: Kysely<Schema>, schema: string, roles: readonly string[]): Promise<readonly Relation[]> {

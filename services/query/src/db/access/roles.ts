@@ -30,11 +30,19 @@ export async function exists(db: Kysely<Schema>, role: string): Promise<boolean>
   return rows.length > 0;
 }
 
-/** Creates a table that no reader sees, and a function that returns each login its own row. */
+/** Creates a table that no reader sees, and functions that return each login its own row. */
 async function makeWorkspaces(db: Kysely<Schema>): Promise<void> {
   const { rows } = await sql<{ there: boolean }>`
-    select to_regprocedure(${`${privateSchema}.reader_workspace()`}) is not null as there`.execute(db);
+    select to_regprocedure(${`${privateSchema}.reader_developer()`}) is not null as there`.execute(db);
   if (rows[0]?.there === true) return;
+  const ownColumn = (column: string) => [
+    // session_user is the login and not the role that it has set: a login cannot use a workspace of another login.
+    sql`create or replace function ${privateTable(`reader_${column}`)}() returns text
+      language sql stable security definer parallel safe set search_path = pg_catalog
+      as ${sql.lit(`select ${column} from ${privateSchema}.workspace_logins where login = session_user`)}`,
+    sql`revoke execute on function ${privateTable(`reader_${column}`)}() from public`,
+    sql`grant execute on function ${privateTable(`reader_${column}`)}() to ${sql.id(reader)}`,
+  ];
   await db.transaction().execute(async (tx) => {
     for (const statement of [
       sql`create schema if not exists ${sql.id(privateSchema)}`,
@@ -43,12 +51,9 @@ async function makeWorkspaces(db: Kysely<Schema>): Promise<void> {
         workspace text not null,
         created_at timestamptz not null default now()
       )`,
-      // session_user is the login and not the role that it has set: a login cannot use a workspace of another login.
-      sql`create function ${privateTable("reader_workspace")}() returns text
-        language sql stable security definer parallel safe set search_path = pg_catalog
-        as ${sql.lit(`select workspace from ${privateSchema}.workspace_logins where login = session_user`)}`,
-      sql`revoke execute on function ${privateTable("reader_workspace")}() from public`,
-      sql`grant execute on function ${privateTable("reader_workspace")}() to ${sql.id(reader)}`,
+      sql`alter table ${privateTable("workspace_logins")} add column if not exists developer text`,
+      ...ownColumn("workspace"),
+      ...ownColumn("developer"),
       sql`grant usage on schema ${sql.id(privateSchema)} to ${sql.id(reader)}`,
     ]) {
       await statement.execute(tx);

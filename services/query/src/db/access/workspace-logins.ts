@@ -11,6 +11,8 @@ export type WorkspaceLogin = {
   /** Does not contain the workspace, because every role can see the names of all roles. */
   readonly login: string;
   readonly workspace: string;
+  /** The one whose rows it sees where developers are hidden; null: none. */
+  readonly developer: string | null;
   /** RFC 3339. */
   readonly createdAt: string;
 };
@@ -33,6 +35,7 @@ export class RolesRefusedError extends Error {
 
 export type NewLogin = {
   readonly workspace: string;
+  readonly developer?: string | undefined;
   readonly limits: ReaderLimits;
   /** It is made also where its plans would show which names other workspaces have. */
   readonly mayGuessNames?: boolean;
@@ -45,7 +48,7 @@ export type NewLogin = {
  */
 export async function createLogin(
   database: Database,
-  { workspace, limits, mayGuessNames = false }: NewLogin,
+  { workspace, developer, limits, mayGuessNames = false }: NewLogin,
 ): Promise<WorkspaceLogin & { readonly password: string; readonly leftOut: readonly string[] }> {
   const isOpen = (await closeLeaks(database)).length > 0;
   const login = `${reader}_${randomBytes(4).toString("hex")}`;
@@ -58,7 +61,7 @@ export async function createLogin(
       await sql`create role ${sql.id(login)} login password ${sql.lit(password)} in role ${sql.id(reader)}`.execute(tx);
       if (isOpen && !mayGuessNames) throw new LeakyPlansError();
       const { rows } = await sql<{ createdAt: string }>`
-        insert into ${privateTable("workspace_logins")} (login, workspace) values (${login}, ${workspace})
+        insert into ${privateTable("workspace_logins")} (login, workspace, developer) values (${login}, ${workspace}, ${developer ?? null})
         returning created_at as "createdAt"`.execute(tx);
       return rows[0]?.createdAt ?? "";
     });
@@ -68,7 +71,14 @@ export async function createLogin(
       "this database user may not make roles (CREATEROLE): ask the administrator of this Postgres",
     );
   }
-  return { login, workspace, createdAt, password, leftOut: await limitRole(database, login, limits) };
+  return {
+    login,
+    workspace,
+    developer: developer ?? null,
+    createdAt,
+    password,
+    leftOut: await limitRole(database, login, limits),
+  };
 }
 
 /** Whether anything was recorded in a workspace, as far as the tables know. There may be no tables yet. */
@@ -86,7 +96,7 @@ export async function logins({ db }: Pick<Database, "db">): Promise<readonly Wor
     select to_regclass(${`${privateSchema}.workspace_logins`}) is not null as there`.execute(db);
   if (there[0]?.there !== true) return [];
   const { rows } = await sql<WorkspaceLogin>`
-    select login, workspace, created_at as "createdAt"
+    select login, workspace, developer, created_at as "createdAt"
     from ${privateTable("workspace_logins")} join pg_roles on rolname = login order by created_at`.execute(db);
   return rows;
 }

@@ -7,6 +7,7 @@ import type {
 import { sourceParts } from "@tapedeck/shared/source";
 import type { CallContext } from "../../../call-context.ts";
 import { nameOf } from "../../resolve-source.ts";
+import { refuseTwoDevelopers } from "../side-by-side.ts";
 import { differencesOf } from "./differences.ts";
 import { readSummary, type SummaryDeps } from "./read-summary.ts";
 import { lastGood, resolveSide, type Side } from "./side.ts";
@@ -25,13 +26,18 @@ export type CompareRequest = {
 const maxDifferences = 200;
 const maxSame = 500;
 
+export type CompareDeps = SummaryDeps & {
+  /** Whether the sides can be of two developers. */
+  readonly compareDevelopers: boolean;
+};
+
 export type CompareApi = (context: CallContext, request: CompareRequest) => Promise<CompareResponse>;
 
 /**
  * The differences between two sides, the most informative first. With two sides, each is the newest loop (or command of
  * Vagrant) that is over; with one, it is the newest that failed. Everything throws TapedeckError.
  */
-export function compareApi(deps: SummaryDeps): CompareApi {
+export function compareApi(deps: CompareDeps): CompareApi {
   return async (context, { left = context.source, right }) => {
     const request = { workspace: context.workspace, ...(context.minPosition && { minPosition: context.minPosition }) };
     const sideName = (name: string | undefined, field: "left" | "right") =>
@@ -43,6 +49,7 @@ export function compareApi(deps: SummaryDeps): CompareApi {
       rightName && resolveSide(deps, request, rightName, "newest"),
     ]);
     const other = named ?? (await lastGood(deps, request, one));
+    if (other !== undefined && !deps.compareDevelopers) refuseTwoDevelopers(one.session.source, other.session.source);
     const call = { ...callOf(context), ...request };
     const [leftSummary, rightSummary] = await Promise.all([
       readSummary(deps, call, one, peopleName(one, other)),

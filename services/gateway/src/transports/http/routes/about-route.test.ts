@@ -8,6 +8,7 @@ it.each(["/docs/", undefined])("/about names the manual only if it was built: %s
     version: "1.2.3",
     grpc: "127.0.0.1:7051",
     auth: "none",
+    privacy: { developers: "shown", compareDevelopers: false },
     signIn: undefined,
     docs,
     authenticate: () => expect.fail("nobody has to be known"),
@@ -18,6 +19,7 @@ it.each(["/docs/", undefined])("/about names the manual only if it was built: %s
     version: "1.2.3",
     grpcPort: 7051,
     auth: "none",
+    privacy: { developers: "shown", compareDevelopers: false },
     time: expect.any(String),
     ...(docs && { docs }),
   });

@@ -1,6 +1,7 @@
 import { httpStatusOf, TapedeckError, toErrorBody } from "@tapedeck/shared/errors/errors";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { Authenticator } from "../../../auth/authenticator.ts";
+import type { Privacy } from "../../../privacy/settings.ts";
 import type { PresentedLogin } from "../sign-in-cookie.ts";
 
 export type ServerInfo = {
@@ -9,6 +10,8 @@ export type ServerInfo = {
   readonly grpcPort: number;
   /** Whether callers need a token. */
   readonly auth: "none" | "tokens";
+  /** What people who share a workspace see of each other. */
+  readonly privacy: Privacy;
   /** By this machine's clock, RFC 3339. */
   readonly time: string;
   /** Where a browser begins to sign in by an identity provider, and that provider's name; absent without one. */
@@ -29,6 +32,7 @@ export type AboutOptions = {
   /** "host:port" */
   readonly grpc: string;
   readonly auth: ServerInfo["auth"];
+  readonly privacy: Privacy;
   readonly signIn: ServerInfo["signIn"];
   readonly docs: string | undefined;
   readonly authenticate: Authenticator;
@@ -41,12 +45,20 @@ export type AboutOptions = {
  * of the record. A request with a token gets the token's rights, or 401.
  */
 export function aboutRoute(app: FastifyInstance, options: AboutOptions): void {
-  const { version, grpc, auth, signIn, docs, authenticate } = options;
+  const { version, grpc, auth, privacy, signIn, docs, authenticate } = options;
   app.get("/about", { config: { access: "everyone" } }, async (request, reply) => {
     const login = options.loginOf(request);
     const grpcPort = Number(grpc.slice(grpc.lastIndexOf(":") + 1));
     const time = new Date().toISOString();
-    const about: ServerInfo = { version, grpcPort, auth, time, ...(signIn && { signIn }), ...(docs && { docs }) };
+    const about: ServerInfo = {
+      version,
+      grpcPort,
+      auth,
+      privacy,
+      time,
+      ...(signIn && { signIn }),
+      ...(docs && { docs }),
+    };
     const isNobody = login.authorization === undefined && login.session === undefined;
     if (auth === "none" || isNobody) return about;
     try {

@@ -26,7 +26,7 @@ export async function answerEvents(deps: ApiRouteDeps, call: ApiCall<ParametersO
   }
   refuse(parameters, ["speed"], `is only for streams: request ${ndjson}`);
   refuseAt(context, "events have no `at`: use `until` to set where they end");
-  const page = await deps.api.events({
+  const pageRequest = {
     workspace: context.workspace,
     filter: placed(requestedFilter(deps, parameters, context), context),
     after,
@@ -35,7 +35,8 @@ export async function answerEvents(deps: ApiRouteDeps, call: ApiCall<ParametersO
     ...(last !== undefined && { last }),
     original,
     signal: context.signal,
-  });
+  };
+  const page = await deps.api.events(pageRequest, context);
   if (!accepts(request, cloudEventsBatch)) return sendPage(deps.watch, reply, page);
   if (page.nextPage !== undefined) reply.header("link", nextLink(request.url, page.nextPage));
   return sendBody(deps.watch, reply, { body: page.items.map(toCloudEvent), head: page, type: cloudEventsBatch });

@@ -1,0 +1,51 @@
+import type { BuildStatsRequest, ListRequest } from "@tapedeck/proto/tapedeck/v1/query";
+import type { QueryClient } from "../query-client.ts";
+import { isOf, refuseOthers } from "./own-developer.ts";
+
+/**
+ * Query's answers about one developer, and the team's statistics. What asks it, asks about a workspace in which nobody else
+ * has recorded anything. Its type names every question, so that a new one is not answered before it is decided here.
+ */
+export function ownQuery(query: QueryClient, developer: string): QueryClient {
+  const own = <Request extends Partial<ListRequest>>(request: Request) => {
+    refuseOthers(developer, request);
+    return { ...request, developers: [developer] };
+  };
+  return {
+    readState: async (request) => {
+      refuseOthers(developer, { sources: [request.source ?? ""] });
+      return query.readState(request);
+    },
+    listSources: async (request) => query.listSources(own(request)),
+    listSessions: async (request) => query.listSessions(own(request)),
+    listOperations: async (request) => query.listOperations(own(request)),
+    search: async (request) => query.search({ ...request, filter: ownList(request.filter, own) }),
+    findEvents: async (request) => query.findEvents({ ...request, filter: ownList(request.filter, own) }),
+    buildStats: async (request) => query.buildStats(isOfTeam(request) ? request : own(request)),
+    stats: async (about, of) => query.stats(about, isOfTeam(of) ? of : own(of)),
+    position: () => query.position(),
+    setAside: async (workspace) => {
+      const { sources } = await query.setAside(workspace);
+      return { sources: sources.filter(({ source }) => isOf(developer, source)) };
+    },
+    // The other one is open for other callers.
+    [Symbol.asyncDispose]: async () => {},
+  };
+}
+
+function ownList(filter: ListRequest | undefined, own: (request: ListRequest) => ListRequest): ListRequest {
+  if (filter === undefined) throw new Error("a question without a filter has no workspace");
+  return own(filter);
+}
+
+/** The columns of statistics that hold no name, and no text of somebody's output. */
+const teamColumns: ReadonlySet<string> = new Set([
+  ...["hour", "day", "week", "project", "artifact", "phase", "reason", "errorCode"],
+  ...["command", "machine", "box", "provider"],
+]);
+
+/** Everything else is the developer's own: a source, a loop, a label, or a line of output can say whose it is. */
+function isOfTeam({ group = [], developers = [], sources = [], labels = {} }: Partial<BuildStatsRequest>): boolean {
+  const isNamed = developers.length > 0 || sources.length > 0 || Object.keys(labels).length > 0;
+  return !isNamed && group.every((name) => teamColumns.has(name));
+}
