@@ -7,14 +7,7 @@ import { document, statsPaths } from "../stack/answer-schemas.ts";
 import { httpCall } from "../stack/http-call.ts";
 import { type RawClient, rawClient } from "../stack/raw-call.ts";
 import { bearing, startTokenStack, type TokenStack } from "../stack/token-stack.ts";
-import {
-  both,
-  filled,
-  holds,
-  rktSessionOf,
-  vagrantSessionOf,
-  workspaceScenario,
-} from "../stack/two-workspaces.ts";
+import { both, filled, holds, rktSessionOf, vagrantSessionOf, workspaceScenario } from "../stack/two-workspaces.ts";
 
 // Two developers of one workspace have the same recordings, and developers are hidden. A viewer of one of them calls every
 // method of every service and every path of the API's description, with the names of the other in every field and parameter.
@@ -109,7 +102,11 @@ it.each([
   ["ListTargets", 2],
 ])("an admin sees bob by %s", async (name, at) => {
   const method = unary.find((one) => one.name === name && !one.parent.typeName.startsWith("proto"));
-  const call = grpc.open(pathOf(method as DescMethod), { ...head, ...bearing(admins), "tapedeck-source": sources[at] ?? "" });
+  const call = grpc.open(pathOf(method as DescMethod), {
+    ...head,
+    ...bearing(admins),
+    "tapedeck-source": sources[at] ?? "",
+  });
   call.write(new Uint8Array());
   call.end();
   await call.over;
