@@ -32,6 +32,7 @@ export async function stage() {
     nats: { url: nats.url },
     databaseUrl: database.url,
     analystPassword: undefined,
+    developers: "shown",
     readers: readerLimits(settingsReader({ env: {} })),
     servicesKey,
     tls: undefined,

@@ -28,7 +28,9 @@ beforeAll(async () => {
   await fill(ours);
   const [role, password] = [sql.id(analysts), sql.lit("only reading")];
   await sql`create role ${role} login password ${password} in role ${sql.id(analyst)}`.execute(ours.db);
-  stack.defer(() => sql`drop role ${role}`.execute(ours.db));
+  stack.defer(async () => {
+    await sql`drop role ${role}`.execute(ours.db);
+  });
 });
 
 const samples: Readonly<Record<string, RawBuilder<unknown>>> = {
@@ -102,7 +104,9 @@ async function seenBy(login: string, password: string): Promise<Readonly<Record<
 
 async function loginOf(developer?: string) {
   const made = await createLogin(ours, { workspace: "acme", developer, limits, mayGuessNames: true });
-  stack.defer(() => dropLogin(ours, made.login));
+  stack.defer(async () => {
+    await dropLogin(ours, made.login);
+  });
   return made;
 }
 
