@@ -6,7 +6,7 @@ export const upCommand = () =>
   new Command("up")
     .summary("start Tapedeck on this machine")
     .description(`Starts Tapedeck on this machine, with its own NATS and Postgres, until Ctrl-C. Without configured sources it \
-plays a demo: four developers with skaffold dev, one with vagrant up, and a rkt host.`)
+plays a demo: recordings of real tools, as if six developers ran skaffold dev (two of them in the last two weeks), one vagrant up, and a rkt host.`)
     .option("--skaffold <host:port>", "record the Skaffold with this --rpc-port", hostPort)
     .option(
       "--vagrant <host:port>",
