@@ -24,7 +24,7 @@ export async function builtIn(
   if (request.artifacts.length === 0) return undefined;
   if (await areRare(tx, request.artifacts))
     return sql`${session} in (select b.session from operations b where ${built(request, at)})`;
-  return sql`exists (select from operations b where b.session = ${session} and ${builtByHash(request, at)})`;
+  return oneOf(sql`b.session = ${session}`, request, at);
 }
 
 /**
@@ -40,7 +40,7 @@ export async function aboutArtifacts(
   if (!(await areRare(tx, request.artifacts))) {
     const inLoop = sql`(b.session, b.runner, b.loop) = (t.session, t.runner, t.loop)`;
     const condition = sql`case when t.kind in ${ofArtifact} then t.subject = any(${names(request)}::text[])
-      else exists (select from operations b where ${inLoop} and ${builtByHash(request, at)}) end`;
+      else ${oneOf(inLoop, request, at)} end`;
     return { condition, isRare: false };
   }
   const loops = sql`select distinct b.session, b.runner, b.loop from operations b where ${built(request, at)}`;
@@ -64,8 +64,14 @@ function built(request: Request, at: Offset): SqlCondition {
   return sql`b.kind = 'build' and ${named(request)} and b.start_position <= ${at}`;
 }
 
-/** The index of a session's operations has their subjects' hashes. */
-function builtByHash(request: Request, at: Offset): SqlCondition {
+/**
+ * A build of one of the artifacts is there. Not by `exists`, for which Postgres may read all builds first. The index of a
+ * session's operations has their subjects' hashes.
+ */
+function oneOf(place: SqlCondition, request: Request, at: Offset): SqlCondition {
   const hashes = sql`array(select hashtext(name) from unnest(${names(request)}::text[]) as name)`;
-  return sql`b.kind = 'build' and hashtext(b.subject) = any(${hashes}) and ${named(request)} and b.start_position <= ${at}`;
+  return sql`(
+    select true from operations b
+    where ${place} and b.kind = 'build' and hashtext(b.subject) = any(${hashes}) and ${named(request)}
+      and b.start_position <= ${at} limit 1)`;
 }
