@@ -21,6 +21,7 @@ import { parseArgs } from "node:util";
  */
 import { delay } from "@tapedeck/shared/sync/delay";
 import { numberOption } from "../number-option.ts";
+import { atWork } from "./answers.ts";
 import { inThePast } from "./past.ts";
 import { loadRecording } from "./recording.ts";
 import { startFakeSkaffold } from "./server.ts";
@@ -51,6 +52,8 @@ const fake = await startFakeSkaffold({
   recording: until ? inThePast(recording, { until, slower }) : recording,
   port: numberOption("port", values["rpc-port"] ?? values.port),
   speed: until ? "max" : speed,
+  // The recorded answers are about other counts of events.
+  ...(until && { lie: atWork }),
   ...(values.loop && { loop: { pauseMs: numberOption("pause", values.pause), cacheHits: values["cache-hits"] } }),
 });
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => void fake.end("graceful"));
