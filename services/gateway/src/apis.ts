@@ -1,5 +1,4 @@
 import type { ChannelCredentials } from "@grpc/grpc-js";
-import type { LogReader } from "@tapedeck/shared/log/log";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { openTokenStore } from "@tapedeck/shared/tokens/store";
 import { type MaintainApi, maintainApi } from "./apis/maintain/maintain-api.ts";
@@ -24,6 +23,9 @@ import { ownPart, type RecordedPart } from "./privacy/own-part.ts";
 import type { Privacy } from "./privacy/settings.ts";
 import type { QueryClient } from "./query-client.ts";
 import { type StreamClient, streamClient } from "./stream-client.ts";
+import { routedApis } from "./workspaces/routed-apis.ts";
+import type { WorkspaceLog } from "./workspaces/used-workspace.ts";
+import { Workspaces } from "./workspaces/workspaces.ts";
 
 /** Everything that the transports serve. */
 export type GatewayApis = RecordApis & {
@@ -49,20 +51,17 @@ export type GatewayApisDeps = {
   readonly stack: AsyncDisposableStack;
 };
 
-export function gatewayApis(deps: GatewayApisDeps): GatewayApis {
-  const { config, channel, link, query, services, limits, metrics, auditLog, logger, stack } = deps;
+/** The APIs, and the workspaces that are in use. */
+export function gatewayApis(deps: GatewayApisDeps): {
+  readonly apis: GatewayApis;
+  readonly workspaces: Workspaces<RecordApis>;
+} {
+  const { config, channel, link, query, services, metrics, auditLog, logger, stack } = deps;
   const { record: audit } = auditLog;
-  const log = (): LogReader => metrics.counted(link.reader());
-  const control = controlClient(link.nats);
-  const upstream = { control, streams: streamClient(link.nats, control), refused: metrics.refused, audit };
-  const record = { query, log, holes: link.holes, services };
-  const { developers, compareDevelopers } = config.privacy;
-  const all = recordApis({ ...upstream, ...limits, ...record, compareDevelopers });
-  // There is nobody else to compare with.
-  const ownApis = (developer: string) =>
-    recordApis({ ...upstream, ...limits, ...ownPart(record, developer), compareDevelopers: true });
-  return {
-    ...apisByViewer(all, ownApis, developers),
+  const { counted } = metrics;
+  const workspaces = stack.use(new Workspaces({ link, counted, logger, apisOf: workspaceApis(deps) }));
+  const apis: GatewayApis = {
+    ...routedApis(workspaces.apisOf),
     audit: auditApi(() => auditLog.store()),
     tokens: tokenApi({
       store: async () => openTokenStore(link.nats().connection),
@@ -85,6 +84,24 @@ export function gatewayApis(deps: GatewayApisDeps): GatewayApis {
       },
     }),
     relay: stack.use(recorderRelay(config.ingest, config.servicesKey, channel)),
+  };
+  return { apis, workspaces };
+}
+
+/** Makes the APIs on the log of one workspace. */
+function workspaceApis(deps: GatewayApisDeps): (of: WorkspaceLog) => RecordApis {
+  const { config, link, query, services, limits, metrics, auditLog } = deps;
+  const control = controlClient(link.nats);
+  const streams = streamClient(link.nats, control);
+  const upstream = { control, streams, refused: metrics.refused, audit: auditLog.record };
+  const { developers, compareDevelopers } = config.privacy;
+  return ({ log, holes }) => {
+    const record = { query, log, holes, services };
+    const all = recordApis({ ...upstream, ...limits, ...record, compareDevelopers });
+    // There is nobody else to compare with.
+    const ownApis = (developer: string) =>
+      recordApis({ ...upstream, ...limits, ...ownPart(record, developer), compareDevelopers: true });
+    return apisByViewer(all, ownApis, developers);
   };
 }
 

@@ -64,10 +64,21 @@ export async function startGateway(config: GatewayConfig, logger: Logger, times:
   const metrics = gatewayMetrics(registry, logger, auditLog.record);
   const query = stack.use(queryClient(config.query, config.servicesKey, limits.queryMs, channel));
   const services = stack.use(maintainClient(config, config.servicesKey, channel));
-  const apis = gatewayApis({ config, channel, link, query, services, limits, metrics, auditLog, logger, stack });
+  const { apis, workspaces } = gatewayApis({
+    config,
+    channel,
+    link,
+    query,
+    services,
+    limits,
+    metrics,
+    auditLog,
+    logger,
+    stack,
+  });
   const conditions = new ReportedConditions();
   link.opened.then(() => conditions.listen(link.nats().connection)).catch(() => {}); // the next gateway tries again
-  const readiness = gatewayReadiness({ link, query, conditions });
+  const readiness = gatewayReadiness({ link, workspaces, query, conditions });
   reportReadiness(registry, readiness);
 
   const own = authenticator(config, link, logger, stack);
@@ -76,12 +87,15 @@ export async function startGateway(config: GatewayConfig, logger: Logger, times:
   const closing = new AbortController();
   stack.defer(() => closing.abort());
   const authenticate = limitedAuthenticator(people?.authenticate ?? own, limits.refusalsPerMinute);
-  const endpoints = new UnrecordedEndpoints({ config, log: link.reader });
-  const others = new OtherWorkspaces(config, () => link.nats().connection);
-  // Readiness says that the log is away.
-  const ofLog = async () =>
+  const endpoints = new UnrecordedEndpoints({ config, logs: link.logs });
+  const others = new OtherWorkspaces(config, async () => link.logs().names());
+  // Readiness says that all logs are away.
+  const ofLogs = async () =>
     (await Promise.all([endpoints.warnings(), others.warnings()].map((found) => found.catch(() => [])))).flat();
-  const warnings = async () => [...conditions.now.warnings, ...(await ofLog())];
+  const warnings = async () => [
+    ...conditions.now.warnings,
+    ...(await Promise.all([workspaces.problems(), ofLogs()])).flat(),
+  ];
   const health = { readiness, warnings };
   const listeners = stack.use(
     new Listeners({
@@ -100,7 +114,7 @@ export async function startGateway(config: GatewayConfig, logger: Logger, times:
   const addresses = await listeners.start();
 
   void reportHealth({ listeners, readiness, logger, signal: closing.signal });
-  void warnOnce({ warnings: ofLog, opened: link.opened, warn });
+  void warnOnce({ warnings: ofLogs, opened: link.opened, warn });
   const { failed } = link;
   await Promise.race([link.opened, failed, delay(startMs, closing.signal)]);
 
@@ -133,7 +147,7 @@ type WarnOnce = {
   readonly warn: (message: string) => void;
 };
 
-/** Once, when the log is open. Later changes are in /readyz. */
+/** Once, when NATS is reached. Later changes are in /readyz. */
 async function warnOnce({ warnings, opened, warn }: WarnOnce): Promise<void> {
   await opened;
   for (const text of await warnings()) warn(text);

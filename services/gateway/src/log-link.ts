@@ -1,26 +1,19 @@
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { type ConnectedLog, connectLog } from "@tapedeck/shared/log/connect-log";
-import { HolesWatch, type KnownHole } from "@tapedeck/shared/log/holes/known-holes";
 import { LogUnusableError } from "@tapedeck/shared/log/jetstream";
-import { type LogReader, LogReplacedError } from "@tapedeck/shared/log/log";
-import { beyondAll } from "@tapedeck/shared/log/offset";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { type NatsSettings, natsHosts } from "@tapedeck/shared/service/nats";
 import type { NatsConnection } from "nats";
 
-/** This process's connection to the log, which may be unreachable at first, and be replaced by another log later. */
+/** This process's connection to NATS, which may be unreachable at first, and the logs of workspaces there. */
 export type LogLink = AsyncDisposable & {
-  /** @throws TapedeckError not_ready until the log has been reached for the first time */
-  readonly reader: () => LogReader;
-  /** What the log has lost, as far as ingest has checked it. */
-  readonly holes: () => readonly KnownHole[];
-  /** The messages themselves. @throws as `reader` */
-  readonly stored: () => ConnectedLog["stored"];
+  /** @throws TapedeckError not_ready until NATS has been reached for the first time */
+  readonly logs: () => Pick<ConnectedLog["logs"], "of" | "names" | "forget">;
   /**
    * For requests over NATS. @throws TapedeckError not_ready while NATS is unreachable, because requests would be queued
    */
   readonly nats: () => LiveNatsConnection;
-  /** Resolves when the log has been reached for the first time. */
+  /** Resolves when NATS has been reached for the first time. */
   readonly opened: Promise<void>;
   /** Rejects when it won't recover by itself; the message is one sentence for users. */
   readonly failed: Promise<never>;
@@ -32,10 +25,7 @@ export type LiveNatsConnection = {
   readonly broken: AbortSignal;
 };
 
-/** A subject that no event has. */
-const nothing = "tapedeck.v1.-.-.-.-.-.-";
-
-/** Connects in the background, retries until the log is reached, and watches that it stays the same log. */
+/** Connects in the background, and retries until NATS is reached. */
 export function linkLog(settings: NatsSettings, historyReaders: number, logger: Logger): LogLink {
   return new BackgroundLogLink(settings, historyReaders, logger);
 }
@@ -49,7 +39,6 @@ class BackgroundLogLink implements LogLink {
   readonly #failed = Promise.withResolvers<never>();
   readonly #running: Promise<void>;
   #log: ConnectedLog | undefined;
-  #holes: HolesWatch | undefined;
   #broken = new AbortController();
 
   constructor(settings: NatsSettings, historyReaders: number, logger: Logger) {
@@ -71,17 +60,10 @@ class BackgroundLogLink implements LogLink {
     return this.#failed.promise;
   }
 
-  readonly reader = (): LogReader => {
+  readonly logs = (): ConnectedLog["logs"] => {
     if (this.#log === undefined) throw away();
-    return this.#log.reader;
+    return this.#log.logs;
   };
-
-  readonly stored = (): ConnectedLog["stored"] => {
-    if (this.#log === undefined) throw away();
-    return this.#log.stored;
-  };
-
-  readonly holes = (): readonly KnownHole[] => this.#holes?.now() ?? [];
 
   readonly nats = (): LiveNatsConnection => {
     if (this.#log === undefined || this.#broken.signal.aborted) throw away();
@@ -91,7 +73,6 @@ class BackgroundLogLink implements LogLink {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort();
     await this.#running;
-    this.#holes?.[Symbol.dispose]();
     await this.#log?.[Symbol.asyncDispose]();
   }
 
@@ -108,16 +89,10 @@ class BackgroundLogLink implements LogLink {
       prepare: async (opened) => opened,
     });
     if (log === undefined) return;
-    const warn = (message: string, fields = {}) => this.#logger.warn(fields, message);
-    this.#holes = new HolesWatch({ nats: log.nats, epoch: log.epoch, warn });
-    await this.#holes.loaded;
     this.#log = log;
     this.#broken = new AbortController();
     void this.#watchConnection(log.nats);
     this.#opened.resolve();
-    // Yields no event, and throws when the log is replaced by another one.
-    const from = { afterOffset: beyondAll, subjects: [nothing] };
-    for await (const _ of log.reader.follow(from, { signal: this.#closing.signal }));
   }
 
   async #watchConnection(connection: NatsConnection): Promise<void> {
@@ -144,9 +119,6 @@ function isRefusedUser(error: unknown): boolean {
 }
 
 function sentence(error: unknown, url: string): Error {
-  if (error instanceof LogReplacedError) {
-    return new Error(`${error.message}; restart the gateway to serve the new one`, { cause: error });
-  }
   if (isRefusedUser(error)) {
     return new Error(`the nats-server at ${natsHosts(url)} refuses nats.user and nats.password: correct them`, {
       cause: error,

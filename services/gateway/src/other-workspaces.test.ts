@@ -1,3 +1,4 @@
+import { WorkspaceLogs } from "@tapedeck/shared/log/workspace-logs";
 import { sourceName } from "@tapedeck/shared/source";
 import { testWriter } from "@tapedeck/shared/testing/log-messages";
 import { startTestLog } from "@tapedeck/shared/testing/test-log";
@@ -11,7 +12,9 @@ it("a server without tokens names the workspaces whose recordings it no longer s
     await testWriter(log.writer, source).append(1, { session: "A", channel: "tapedeck", kind: "session.started" });
   };
   const warnings = (workspace: string, auth: "none" | "tokens" = "none") =>
-    new OtherWorkspaces({ workspace, auth }, () => log.nc).warnings();
+    new OtherWorkspaces({ workspace, auth }, () =>
+      new WorkspaceLogs({ nats: log.nc, open: () => expect.fail() }).names(),
+    ).warnings();
   expect(await warnings("acme")).toEqual([]);
   await record("default");
   expect(await warnings("default")).toEqual([]);

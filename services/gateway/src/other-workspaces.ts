@@ -1,13 +1,4 @@
-import { jetstreamManager } from "@nats-io/jetstream";
-import { ownChannel } from "@tapedeck/shared/events/kinds";
-import { infoOfLeader } from "@tapedeck/shared/log/cluster/leader-info";
-import { sourceOfSubject, sourcesFilter, streamName } from "@tapedeck/shared/log/subjects";
-import { sourceParts } from "@tapedeck/shared/source";
-import type { NatsConnection } from "nats";
 import type { GatewayConfig } from "./config.ts";
-
-/** The subjects of what the log says of sessions, in all workspaces. */
-const everySession = `${sourcesFilter({ workspace: undefined, developer: undefined, project: undefined, upstream: undefined }).slice(0, -1)}${ownChannel}.session`;
 
 /** How many workspaces a warning names. */
 const maxNamed = 3;
@@ -21,22 +12,22 @@ const rememberedMs = 60_000;
  */
 export class OtherWorkspaces {
   readonly #config: Pick<GatewayConfig, "workspace" | "auth">;
-  readonly #connection: () => NatsConnection;
+  readonly #names: () => Promise<readonly string[]>;
   #lookedUp: { readonly at: number; readonly found: Promise<readonly string[]> } | undefined;
 
-  /** @throws TapedeckError not_ready where the connection does */
-  constructor(config: Pick<GatewayConfig, "workspace" | "auth">, connection: () => NatsConnection) {
+  /** `names`: the workspaces that have a log. */
+  constructor(config: Pick<GatewayConfig, "workspace" | "auth">, names: () => Promise<readonly string[]>) {
     this.#config = config;
-    this.#connection = connection;
+    this.#names = names;
   }
 
-  /** At most one sentence. Rejects while the log is away. */
+  /** At most one sentence. Rejects while NATS is away. */
   async warnings(): Promise<readonly string[]> {
     const { auth, workspace } = this.#config;
     if (auth !== "none") return [];
     const now = performance.now();
     if (this.#lookedUp === undefined || now - this.#lookedUp.at >= rememberedMs) {
-      const lookUp = { at: now, found: this.#findAll() };
+      const lookUp = { at: now, found: this.#names() };
       this.#lookedUp = lookUp;
       lookUp.found.catch(() => {
         if (this.#lookedUp === lookUp) this.#lookedUp = undefined;
@@ -45,17 +36,6 @@ export class OtherWorkspaces {
     const others = (await this.#lookedUp.found).filter((one) => one !== workspace);
     return others.length === 0 ? [] : [sentence(others, workspace)];
   }
-
-  async #findAll(): Promise<readonly string[]> {
-    return [...new Set(await workspacesIn(this.#connection()))].toSorted();
-  }
-}
-
-async function workspacesIn(connection: NatsConnection): Promise<readonly string[]> {
-  const jsm = await jetstreamManager(connection, { timeout: 2_000, checkAPI: false });
-  const { state } = await infoOfLeader(jsm, streamName, { subjects_filter: everySession });
-  const sources = Object.keys(state.subjects ?? {}).flatMap((subject) => sourceOfSubject(subject) ?? []);
-  return sources.map((source) => sourceParts(source).workspace);
 }
 
 function sentence(others: readonly string[], workspace: string): string {

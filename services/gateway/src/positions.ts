@@ -18,7 +18,7 @@ import { belongsToLog, formatPosition, type Position, parsePosition } from "@tap
  * a wrong position or time.
  */
 export type Positions = {
-  /** Offset of one of our own positions (from query); the log's start for none. */
+  /** Offset of one of our own positions (from query, whose tables may still be those of an earlier log); the log's start for none. */
   own(position: string): Offset;
   readonly written: (offset: Offset) => string;
   /** The log's end, from its leader. */
@@ -46,7 +46,12 @@ class LogPositions implements Positions {
   }
 
   own(position: string): Offset {
-    return parsePosition(position)?.offset ?? logStart;
+    const parsed = parsePosition(position);
+    if (parsed === undefined) return logStart;
+    if (!belongsToLog(this.#log(), parsed)) {
+      throw new TapedeckError("not_ready", "the tables are not those of this log yet: try again in a moment");
+    }
+    return parsed.offset;
   }
 
   readonly written = (offset: Offset): string => formatPosition({ epoch: this.#log().epoch, offset });

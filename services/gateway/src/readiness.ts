@@ -2,15 +2,17 @@ import type { ReportedConditions } from "@tapedeck/shared/service/condition";
 import { type Readiness, readinessOf } from "@tapedeck/shared/service/health";
 import type { LogLink } from "./log-link.ts";
 import type { QueryClient } from "./query-client.ts";
+import type { Workspaces } from "./workspaces/workspaces.ts";
 
 export type ReadinessDeps = {
-  readonly link: Pick<LogLink, "failed" | "reader">;
+  readonly link: Pick<LogLink, "failed">;
+  readonly workspaces: Pick<Workspaces<unknown>, "check">;
   readonly query: Pick<QueryClient, "position">;
   /** What the recorders report of themselves. */
   readonly conditions: Pick<ReportedConditions, "now">;
 };
 
-export function gatewayReadiness({ link, query, conditions }: ReadinessDeps): () => Promise<Readiness> {
+export function gatewayReadiness({ link, workspaces, query, conditions }: ReadinessDeps): () => Promise<Readiness> {
   let failure: Error | undefined;
   link.failed.catch((error: Error) => {
     failure = error;
@@ -19,7 +21,7 @@ export function gatewayReadiness({ link, query, conditions }: ReadinessDeps): ()
     readinessOf({
       log: async () => {
         if (failure !== undefined) throw failure;
-        await link.reader().bounds();
+        await workspaces.check();
         return undefined;
       },
       recording: () => conditions.now.problems[0],

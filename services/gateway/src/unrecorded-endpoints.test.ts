@@ -1,15 +1,20 @@
+import { WorkspaceLogs } from "@tapedeck/shared/log/workspace-logs";
+import { sourceName } from "@tapedeck/shared/source";
+import { testWriter } from "@tapedeck/shared/testing/log-messages";
 import { startTestLog } from "@tapedeck/shared/testing/test-log";
 import { expect, it } from "vitest";
 import { UnrecordedEndpoints } from "./unrecorded-endpoints.ts";
 
-it("many probes of /readyz read the log once", async () => {
+it("many probes of /readyz ask for the logs once", async () => {
   await using log = await startTestLog();
+  await using logs = new WorkspaceLogs({ nats: log.nc, open: async () => log });
   let lookUps = 0;
-  const { reader } = log;
   const counted = {
-    lastMatch: (subjects: readonly string[]) => {
+    of: (workspace: string) => logs.of(workspace),
+    forget: async () => {},
+    names: () => {
       lookUps++;
-      return reader.lastMatch(subjects);
+      return logs.names();
     },
   };
   const config = {
@@ -17,9 +22,30 @@ it("many probes of /readyz read the log once", async () => {
     workspace: "default",
     auth: "none" as const,
   };
-  const endpoints = new UnrecordedEndpoints({ config, log: () => counted });
+  const endpoints = new UnrecordedEndpoints({ config, logs: () => counted });
   const all = await Promise.all(Array.from({ length: 50 }, () => endpoints.warnings()));
   expect(all.flat()).toHaveLength(50);
   await endpoints.warnings();
   expect(lookUps).toBe(1);
+});
+
+it("an endpoint is recorded once a log has something of its source, in its own workspace or where any may be meant", async () => {
+  await using log = await startTestLog();
+  await using logs = new WorkspaceLogs({ nats: log.nc, open: async () => log });
+  const erin = { source: "erin/shop", grpc: "127.0.0.1:0" };
+  const unrecorded = async (auth: "none" | "tokens", source = erin.source) => {
+    const config = { endpoints: [{ ...erin, source }], workspace: "default", auth };
+    return (await new UnrecordedEndpoints({ config, logs: () => logs }).warnings()).length > 0;
+  };
+  const record = async (workspace: string) => {
+    const source = sourceName({ workspace, developer: "erin", project: "shop", upstream: "skaffold" });
+    await testWriter(log.writer, source).append(1, { session: "A", channel: "tapedeck", kind: "session.started" });
+  };
+  await record("other");
+  expect(await unrecorded("none")).toBe(true);
+  expect(await unrecorded("tokens")).toBe(false);
+  expect(await unrecorded("tokens", "default/erin/shop/skaffold")).toBe(true);
+  expect(await unrecorded("tokens", "other/erin/shop/skaffold")).toBe(false);
+  await record("default");
+  expect(await unrecorded("none")).toBe(false);
 });

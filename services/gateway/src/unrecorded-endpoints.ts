@@ -1,13 +1,12 @@
-import type { LogReader } from "@tapedeck/shared/log/log";
 import { logStart, mayHoldEvents } from "@tapedeck/shared/log/offset";
 import { sourcesFilter } from "@tapedeck/shared/log/subjects";
 import { namePart } from "@tapedeck/shared/source";
 import type { Endpoint, GatewayConfig } from "./config.ts";
+import type { LogLink } from "./log-link.ts";
 
 export type UnrecordedEndpointsOptions = {
   readonly config: Pick<GatewayConfig, "endpoints" | "workspace" | "auth">;
-  /** @throws TapedeckError not_ready */
-  readonly log: () => Pick<LogReader, "lastMatch">;
+  readonly logs: LogLink["logs"];
 };
 
 /** How old an answer may be. */
@@ -15,17 +14,17 @@ const rememberedMs = 5_000;
 
 /** The endpoints whose source has not been recorded. Their clients wait, for ever if its name is mistyped. */
 export class UnrecordedEndpoints {
-  readonly #log: UnrecordedEndpointsOptions["log"];
+  readonly #logs: UnrecordedEndpointsOptions["logs"];
   #lookedUp: { readonly at: number; readonly done: Promise<void> } | undefined;
-  /** With the subjects of its source. An endpoint that was found recorded once is not looked up again. */
-  readonly #pending: Map<Endpoint, string>;
+  /** An endpoint that was found recorded once is not looked up again. */
+  readonly #pending: Map<Endpoint, Place>;
 
-  constructor({ config, log }: UnrecordedEndpointsOptions) {
-    this.#log = log;
-    this.#pending = new Map(config.endpoints.map((endpoint) => [endpoint, subjectsOf(endpoint, config)]));
+  constructor({ config, logs }: UnrecordedEndpointsOptions) {
+    this.#logs = logs;
+    this.#pending = new Map(config.endpoints.map((endpoint) => [endpoint, placeOf(endpoint, config)]));
   }
 
-  /** One sentence for each. @throws TapedeckError not_ready while the log is away */
+  /** One sentence for each. @throws TapedeckError not_ready while a log is away */
   async warnings(): Promise<readonly string[]> {
     await this.#lookUpAll();
     return [...this.#pending.keys()].map(({ source, grpc, http }) => {
@@ -34,26 +33,40 @@ export class UnrecordedEndpoints {
     });
   }
 
-  /** Everyone may request /readyz, so the log is asked only once in a while. */
+  /** Everyone may request /readyz, so the logs are asked only once in a while. */
   async #lookUpAll(): Promise<void> {
     const now = performance.now();
     if (this.#lookedUp === undefined || now - this.#lookedUp.at >= rememberedMs) {
-      const lookUps = [...this.#pending].map(([endpoint, subjects]) => this.#lookUp(endpoint, subjects));
-      this.#lookedUp = { at: now, done: Promise.all(lookUps).then(() => {}) };
+      this.#lookedUp = { at: now, done: this.#lookUp() };
     }
     await this.#lookedUp.done;
   }
 
-  async #lookUp(endpoint: Endpoint, subjects: string): Promise<void> {
-    if (mayHoldEvents(logStart, await this.#log().lastMatch([subjects]))) this.#pending.delete(endpoint);
+  async #lookUp(): Promise<void> {
+    if (this.#pending.size === 0) return;
+    const names = await this.#logs().names();
+    for (const [endpoint, place] of this.#pending) {
+      for (const name of place.workspace === undefined ? names : names.filter((one) => one === place.workspace)) {
+        if (await this.#isRecorded(name, place)) this.#pending.delete(endpoint);
+        if (!this.#pending.has(endpoint)) break;
+      }
+    }
+  }
+
+  async #isRecorded(workspace: string, place: Place): Promise<boolean> {
+    const { reader } = await this.#logs().of(workspace);
+    return mayHoldEvents(logStart, await reader.lastMatch([sourcesFilter({ ...place, workspace })]));
   }
 }
 
+/** Parts of a source's name; undefined: any. */
+type Place = Parameters<typeof sourcesFilter>[0];
+
 /** A name without a workspace means a source of the caller's workspace, which a token names. */
-function subjectsOf({ source, open }: Endpoint, config: UnrecordedEndpointsOptions["config"]): string {
+function placeOf({ source, open }: Endpoint, config: UnrecordedEndpointsOptions["config"]): Place {
   const parts = source.split("/").map(namePart);
   const isOwn = config.auth === "none" || open !== undefined;
   const own = isOwn ? namePart(config.workspace) : undefined;
   const [workspace, developer, project, upstream] = parts.length === 4 ? parts : [own, ...parts];
-  return sourcesFilter({ workspace, developer, project, upstream });
+  return { workspace, developer, project, upstream };
 }

@@ -73,9 +73,13 @@ export class LogConnector {
         },
       });
     const log = stack.use(await open(streamName));
-    const logs = stack.use(
-      new WorkspaceLogs({ nats, open: async (stream) => (stream === streamName ? log : open(stream)) }),
-    );
+    const opened = new Map([[streamName, log]]);
+    const openOnce = async (stream: string) => {
+      const known = opened.get(stream);
+      opened.delete(stream);
+      return known ?? open(stream);
+    };
+    const logs = stack.use(new WorkspaceLogs({ nats, open: openOnce }));
     isOpen = true;
     stack.use(new ServerWatch(nats, { hasOthers: natsServers(settings.url).length > 1, logger }));
     const owned = new AsyncDisposableStack();

@@ -150,6 +150,7 @@ export type LogReader = {
   /**
    * The first kept event (of message 1 on a log that never dropped anything), and the end of the last message (of message
    * 0 on an empty log), from the stream's leader. When all was dropped, first follows last.
+   * @throws LogReplacedError when the stream is another one
    */
   bounds(): Promise<LogBounds>;
   /** The leader's clock, by which events are recorded, and the end of the log at that moment. */

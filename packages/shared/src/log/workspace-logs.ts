@@ -3,6 +3,7 @@ import type { NatsConnection } from "nats";
 import { sourceParts } from "../source.ts";
 import { infoOfLeader } from "./cluster/leader-info.ts";
 import type { Log } from "./jetstream.ts";
+import { orNotReady } from "./reading/leader.ts";
 import { everySessionSubject, sourceOfSubject, streamOf } from "./subjects.ts";
 
 export type WorkspaceLogsOptions = {
@@ -15,6 +16,7 @@ export type WorkspaceLogsOptions = {
 export class WorkspaceLogs implements AsyncDisposable {
   readonly #options: WorkspaceLogsOptions;
   readonly #opened = new Map<string, Promise<Log>>();
+  readonly #replaced: Log[] = [];
 
   constructor(options: WorkspaceLogsOptions) {
     this.#options = options;
@@ -31,10 +33,20 @@ export class WorkspaceLogs implements AsyncDisposable {
     return opening;
   }
 
-  /** The workspaces that have a log, in alphabetical order. Rejects when NATS can't be asked. */
+  /** This log was replaced by another one: the next `of` opens that. Its readers keep it until they have ended. */
+  async forget(workspace: string, log: Log): Promise<void> {
+    const stream = streamOf(workspace);
+    const known = this.#opened.get(stream);
+    if ((await known?.catch(() => undefined)) !== log || this.#opened.get(stream) !== known) return;
+    this.#opened.delete(stream);
+    this.#replaced.push(log);
+  }
+
+  /** The workspaces that have a log, in alphabetical order. Rejects with TapedeckError not_ready when NATS can't be asked. */
   async names(): Promise<readonly string[]> {
     const jsm = await jetstreamManager(this.#options.nats, { timeout: 2_000, checkAPI: false });
-    const { state } = await infoOfLeader(jsm, streamOf(""), { subjects_filter: everySessionSubject });
+    const info = infoOfLeader(jsm, streamOf(""), { subjects_filter: everySessionSubject });
+    const { state } = await orNotReady(info);
     const sources = Object.keys(state.subjects ?? {}).flatMap((subject) => sourceOfSubject(subject) ?? []);
     return [...new Set(sources.map((source) => sourceParts(source).workspace))].toSorted();
   }
@@ -42,6 +54,7 @@ export class WorkspaceLogs implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     const logs = await Promise.allSettled(this.#opened.values());
     this.#opened.clear();
-    await Promise.all(logs.map(async (one) => one.status === "fulfilled" && one.value[Symbol.asyncDispose]()));
+    const open = logs.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+    await Promise.all([...open, ...this.#replaced.splice(0)].map((log) => log[Symbol.asyncDispose]()));
   }
 }

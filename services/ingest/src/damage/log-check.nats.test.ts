@@ -199,7 +199,7 @@ it("the place of a hole is known until the log has its messages again; where the
   expect(await places()).toEqual([]);
 });
 
-it("events that another log lost before a move are an empty hole before the next message", async () => {
+it("events that are missing without a gap of sequences are an empty hole before the next message", async () => {
   await using on = await harness();
   await on.reported(...facts(3));
   on.lostElsewhere(...facts(2));

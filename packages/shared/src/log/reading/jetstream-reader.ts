@@ -58,7 +58,7 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
     endOf(await leader.lastMessage(messageFilters(subjects)));
 
   const shift = new Shift();
-  const checkSame = () => leader.checkSame(epoch);
+  const checkSame = () => leader.checkSame();
   const losses = lossesOf(leader, epoch);
   const assertRetained = retainedBy(losses);
   const historyDeps = {

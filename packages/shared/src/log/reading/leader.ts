@@ -12,15 +12,18 @@ import { everySubject } from "../subjects.ts";
 import type { StreamAccess } from "./consumer.ts";
 import type { Stored } from "./direct-get.ts";
 
+/** `epoch`: that of the log, which another one may replace. */
+export type LeaderAccess = StreamAccess & { readonly epoch: string };
+
 /** What only the stream's leader knows for certain: a server that delivers messages may lag behind it. */
 export class Leader {
-  readonly #access: StreamAccess;
+  readonly #access: LeaderAccess;
   #answered: StreamInfo | undefined;
   #lastSeen: Sequence = 0;
   #beginning: { readonly first: Sequence; readonly isDropped: boolean } | undefined;
 
   /** `answered`: its last answer, if the caller has one. */
-  constructor(access: StreamAccess, answered?: StreamInfo) {
+  constructor(access: LeaderAccess, answered?: StreamInfo) {
     this.#access = access;
     if (answered !== undefined) this.#took(answered);
   }
@@ -115,8 +118,8 @@ export class Leader {
   }
 
   /** @throws LogReplacedError when the stream is another one than that of the epoch */
-  async checkSame(epoch: string): Promise<void> {
-    if (epochOf(await this.#info()) !== epoch) throw new LogReplacedError(epoch);
+  async checkSame(): Promise<void> {
+    await this.#info();
   }
 
   /**
@@ -139,7 +142,9 @@ export class Leader {
   }
 
   async #info(): Promise<StreamInfo> {
-    const info = await infoOfLeader(this.#access.jsm, this.#access.streamName);
+    const { jsm, streamName, epoch } = this.#access;
+    const info = await infoOfLeader(jsm, streamName);
+    if (epochOf(info) !== epoch) throw new LogReplacedError(epoch);
     this.#took(info);
     return info;
   }

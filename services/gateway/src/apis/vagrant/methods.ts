@@ -33,7 +33,8 @@ export type TokenName = (typeof tokenNames)[number];
 export const runnerNames = ["runnerConfig", "runnerJobStream"] as const;
 export type RunnerName = (typeof runnerNames)[number];
 
-export type StreamName = "getJobStream" | "getLogStream";
+export const streamNames = ["getJobStream", "getLogStream"] as const;
+export type StreamName = (typeof streamNames)[number];
 
 /** Calls that are answered from the record. */
 export type ReadName = Exclude<keyof typeof VagrantService, WriteName | TokenName | RunnerName | StreamName>;
