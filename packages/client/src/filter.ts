@@ -14,7 +14,7 @@ export type SourceFilter = {
 /** The filter of every list and of statistics. */
 export type ListFilter = SourceFilter & {
   readonly sessions?: readonly string[];
-  /** All of them must match. Of sources: those with a session that has them. */
+  /** All of them must match. A source matches by one of its sessions. */
   readonly labels?: Readonly<Record<string, string>>;
   /** Sources and sessions that built one, loops in which one was built, and what else ran in them. */
   readonly artifacts?: readonly string[];
