@@ -53,17 +53,17 @@ export class UnrecordedEndpoints {
     }
   }
 
-  async #isRecorded(workspace: string, place: Place): Promise<boolean> {
+  async #isRecorded(workspace: string, place: SourceFilter): Promise<boolean> {
     const { reader } = await this.#logs().of(workspace);
     return mayHoldEvents(logStart, await reader.lastMatch([sourcesFilter({ ...place, workspace })]));
   }
 }
 
 /** Parts of a source's name; undefined: any. */
-type Place = Parameters<typeof sourcesFilter>[0];
+type SourceFilter = Parameters<typeof sourcesFilter>[0];
 
 /** A name without a workspace means a source of the caller's workspace, which a token names. */
-function placeOf({ source, open }: Endpoint, config: UnrecordedEndpointsOptions["config"]): Place {
+function placeOf({ source, open }: Endpoint, config: UnrecordedEndpointsOptions["config"]): SourceFilter {
   const parts = source.split("/").map(namePart);
   const isOwn = config.auth === "none" || open !== undefined;
   const own = isOwn ? namePart(config.workspace) : undefined;

@@ -1,9 +1,12 @@
-import { servicesKeySetting } from "@tapedeck/shared/service/common-settings";
+import {
+  type DeveloperVisibility,
+  developerVisibility,
+  servicesKeySetting,
+} from "@tapedeck/shared/service/common-settings";
 import { type ConnectionLimits, connectionLimits } from "@tapedeck/shared/service/grpc-listener";
 import { type HealthAddress, healthSettings } from "@tapedeck/shared/service/health";
 import { type NatsSettings, natsSettings } from "@tapedeck/shared/service/nats";
 import { refuseOpenHosts, servicesOnly } from "@tapedeck/shared/service/open-hosts";
-import { type DeveloperVisibility, developerVisibility } from "@tapedeck/shared/service/privacy-settings";
 import { queryTimeout } from "@tapedeck/shared/service/query-timeout";
 import { type SettingsReader, type SettingsSources, settingsReader } from "@tapedeck/shared/service/settings";
 import type { TlsFiles } from "@tapedeck/shared/service/tls/certificate";

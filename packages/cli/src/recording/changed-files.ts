@@ -86,13 +86,16 @@ async function changesBetween(
     if (known === undefined || known.version !== (await versionOf(join(root, path)))) changes.set(path, change);
   }
   for (const [path, { change }] of before.files) {
-    if (!now.files.has(path) && !committed.has(path)) changes.set(path, undone[change] ?? "modified");
+    if (!now.files.has(path) && !committed.has(path)) changes.set(path, undone.get(change) ?? "modified");
   }
   return changes;
 }
 
 /** What became of a file whose change was undone. */
-const undone: Readonly<Record<string, Change>> = { added: "deleted", deleted: "added" };
+const undone: ReadonlyMap<Change, Change> = new Map([
+  ["added", "deleted"],
+  ["deleted", "added"],
+]);
 
 async function committedBetween(root: string, before: string, now: string): Promise<ReadonlyMap<string, Change>> {
   if (before === now || before === "" || now === "") return new Map();

@@ -26,3 +26,20 @@ export function hostsSetting(read: SettingsReader): readonly string[] {
       "Host names allowed in the `Host` header, beside loopback; also at the health ports of ingest and query.",
   });
 }
+
+/** The answers to the question whose recordings the people of a workspace see. */
+export const developerVisibilities = ["shown", "hidden", "hidden-from-admins"] as const;
+
+/** shown: everybody sees everybody. hidden: only admins do. hidden-from-admins: nobody does. */
+export type DeveloperVisibility = (typeof developerVisibilities)[number];
+
+/** The setting that refusals name. */
+export const developersSetting = "privacy.developers";
+
+/** The gateway reads it, and query for SQL. */
+export function developerVisibility(read: SettingsReader): DeveloperVisibility {
+  return read.oneOf(developersSetting, developerVisibilities, "shown", {
+    description:
+      "`hidden`: everybody but admins sees only the recordings of the own developer, and the sums of the team. `hidden-from-admins`: admins too. It also concerns SQL, and needs `auth: tokens` ([privacy](privacy.md#hidden-developers)).",
+  });
+}

@@ -1,5 +1,5 @@
 import { parseFilter } from "@tapedeck/shared/filter/filter";
-import type { DeveloperVisibility } from "@tapedeck/shared/service/privacy-settings";
+import type { DeveloperVisibility } from "@tapedeck/shared/service/common-settings";
 import type { RktApi } from "../apis/rkt/methods.ts";
 import type { SkaffoldApi } from "../apis/skaffold/skaffold-api.ts";
 import { placed } from "../apis/tapedeck/list-request.ts";

@@ -1,5 +1,5 @@
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
-import { type DeveloperVisibility, developersSetting } from "@tapedeck/shared/service/privacy-settings";
+import { type DeveloperVisibility, developersSetting } from "@tapedeck/shared/service/common-settings";
 import type { Caller } from "../call-context.ts";
 
 /** A name that no developer can have: a caller of whom no developer is known has no recordings. */

@@ -2,7 +2,7 @@ import {
   type DeveloperVisibility,
   developersSetting,
   developerVisibility,
-} from "@tapedeck/shared/service/privacy-settings";
+} from "@tapedeck/shared/service/common-settings";
 import type { SettingsReader } from "@tapedeck/shared/service/settings";
 import { compareSetting } from "../apis/tapedeck/side-by-side.ts";
 

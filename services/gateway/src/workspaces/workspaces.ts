@@ -21,7 +21,7 @@ const rememberedMs = 5_000;
 export class Workspaces<Apis> implements Disposable {
   readonly #options: WorkspacesOptions<Apis>;
   readonly #used = new Map<string, UsedWorkspace<Apis>>();
-  /** Of the last log that has answered `check`. */
+  /** The reader of the last log that has answered `check`. */
   #answering: LogReader | undefined;
   #problems: { readonly at: number; readonly found: Promise<readonly string[]> } | undefined;
 

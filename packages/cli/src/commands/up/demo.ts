@@ -145,7 +145,7 @@ export type Demo = AsyncDisposable & {
 const lifeMs = 90 * 60_000;
 const between = 60_000;
 
-/** So many days ago: Monday to Friday of two weeks, the earliest first. */
+/** The workdays of the last two weeks, each as a number of days ago, the earliest first. */
 function workdays(): readonly number[] {
   const days = Array.from({ length: 13 }, (_, index) => 13 - index);
   return days.filter((day) => ![0, 6].includes(new Date(Date.now() - day * 86_400_000).getDay()));

@@ -1,5 +1,5 @@
 import { ownValue } from "@tapedeck/shared/own-value";
-import type { DeveloperVisibility } from "@tapedeck/shared/service/privacy-settings";
+import type { DeveloperVisibility } from "@tapedeck/shared/service/common-settings";
 import { type Kysely, type RawBuilder, sql } from "kysely";
 import { type Database, liveSchema } from "../database.ts";
 import { makeOnce, privateTable } from "../private.ts";

@@ -78,7 +78,7 @@ async function fill({ db }: Database): Promise<void> {
   }
 }
 
-/** As a rebuild names it. */
+/** A rebuild names its schema so. */
 const shadowSchema = "tapedeck_rebuild";
 const limits = readerLimits(settingsReader({ env: {} }));
 
