@@ -17,7 +17,7 @@ export class UnrecordedEndpoints {
   readonly #logs: UnrecordedEndpointsOptions["logs"];
   #lookedUp: { readonly at: number; readonly done: Promise<void> } | undefined;
   /** An endpoint that was found recorded once is not looked up again. */
-  readonly #pending: Map<Endpoint, Place>;
+  readonly #pending: Map<Endpoint, SourceFilter>;
 
   constructor({ config, logs }: UnrecordedEndpointsOptions) {
     this.#logs = logs;
