@@ -59,7 +59,9 @@ it("/about names the gRPC address to everyone, and a token's roles to its bearer
     const { docs, ...body } = (await json(answer)) as Readonly<Record<string, unknown>>;
     return [answer.statusCode, body];
   };
-  const open = { version, grpcPort: Number(stack.grpc.split(":").at(-1)), auth: "tokens", time: expect.any(String) };
+  const grpcPort = Number(stack.grpc.split(":").at(-1));
+  const privacy = { developers: "shown", compareDevelopers: true };
+  const open = { version, grpcPort, auth: "tokens", privacy, time: expect.any(String) };
   expect(await about()).toEqual([200, open]);
   const token = { name: "a recorder", workspace: "acme", roles: ["recorder"], developer: "dora" };
   expect(await about(`Bearer ${tokens.recorder}`)).toEqual([200, { ...open, token }]);

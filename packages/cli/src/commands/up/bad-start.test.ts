@@ -36,8 +36,8 @@ limits: { connections: 0, query: 0s }
     });
     expect(output.split("\n")).toEqual([
       "tapedeck: 8 settings are wrong:",
-      '  tapedeck.yaml: gateway.http.port: "many" is not a whole number from 0 to 65535',
       "  tapedeck.yaml: endpoints.0: expected grpc or http with an address",
+      '  tapedeck.yaml: gateway.http.port: "many" is not a whole number from 0 to 65535',
       expect.stringMatching(/^ {2}tapedeck.yaml: limits.connections: 0 is not a whole number from 1 to /),
       expect.stringMatching(/^ {2}tapedeck.yaml: limits.query: "0s" is not a duration such as .*, of at least 10ms$/),
       '  TAPEDECK_INGEST_GRPC_PORT: "x" is not a whole number from 0 to 65535',
