@@ -69,6 +69,17 @@ describe("an endpoint that is open to viewers", () => {
   });
 });
 
+it.each(["hidden", "hidden-from-admins"])(
+  "developers that are %s need tokens, and no endpoint that is open",
+  (mode) => {
+    const hidden = `privacy: { developers: ${mode} }`;
+    expect(yaml(`${hidden}\nauth: none`)).toThrow(`privacy.developers: "${mode}" needs auth: tokens`);
+    const open = "endpoints: [{ source: a/b, grpc: '127.0.0.1:50051', open: viewer }]";
+    expect(yaml(`${hidden}\n${open}\n${tokens}`)).toThrow(`which privacy.developers: ${mode} forbids`);
+    expect(yaml(`${hidden}\n${tokens}`)).not.toThrow();
+  },
+);
+
 describe("an identity provider", () => {
   const oidc = (more = "", own = `issuer: https://sso.example, audience: api`) =>
     `${tokens}\noidc: { ${own}, grants: [{ claim: groups, value: devs, roles: [viewer] }]${more} }`;
