@@ -252,4 +252,4 @@ it("no stream shows a viewer another developer, neither the history nor new even
   await until(() => holds(said.get("late") ?? "", next), { message: "a late reader to have all" });
   for (const { what, said: request, text } of read) expectNothing(what, text(), request);
   over.abort();
-});
+}, 600_000);
