@@ -497,18 +497,18 @@ export const labelledLoops: Readonly<Record<string, LabelledRecording>> = {
   "30-skaffold-verify-image-not-pulled": { ...noDevLoop, failedAlone: [["verify", "", "UNKNOWN_ERROR"]] },
   "31-dev-compilers-and-tests-fail": {
     loops: [
-      ready({ build: 6_672, test: 931, render: 17, deploy: 985, other: 109 }),
-      failed(["build", "api", "BUILD_UNKNOWN"], { build: 382, other: 17 }),
-      ready({ build: 1_639, render: 2, deploy: 742, other: 27 }),
-      failed(["build", "web", "BUILD_UNKNOWN"], { build: 4_048, other: 21 }),
+      ready({ build: 6_675, test: 931, render: 17, deploy: 985, other: 106 }),
+      failed(["build", "api", "BUILD_UNKNOWN"], { build: 383, other: 16 }),
+      ready({ build: 1_640, render: 2, deploy: 743, other: 25 }),
+      failed(["build", "web", "BUILD_UNKNOWN"], { build: 4_049, other: 20 }),
       // What web was before was in the cache.
       ready({ render: 12, deploy: 440, other: 58 }),
       failed(["test", "", "TEST_CUSTOM_CMD_RUN_NON_ZERO_EXIT_ERR"], { build: 488, test: 661, other: 50 }),
-      ready({ build: 441, test: 715, render: 2, deploy: 359, other: 27 }),
+      ready({ build: 441, test: 715, render: 3, deploy: 359, other: 26 }),
     ],
     red: [
       { failed: 2, green: 3, redMs: 5_268 },
-      { failed: 4, green: 5, redMs: 3_338 },
+      { failed: 4, green: 5, redMs: 3_337 },
       { failed: 6, green: 7, redMs: 4_434 },
     ],
     artifacts: {

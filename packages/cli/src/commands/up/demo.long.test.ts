@@ -89,11 +89,13 @@ it("the demo plays developers of Skaffold and Vagrant and a rkt host, and keeps 
         "demo/chris/blog/skaffold",
         "demo/dana/shop/vagrant",
         "demo/erin/cart/skaffold",
+        "demo/gina/shop/skaffold",
+        "demo/hugo/cart/skaffold",
         "demo/node-1/host/rkt",
       ]);
       return sources.every(({ status: is }) => is === "recording");
     },
-    { message: "six sources" },
+    { message: "eight sources" },
   );
   expect(up.cli.stdout()).toContain("state -s node-1/host");
   // It is recorded from the connection on, and is described a moment later.
