@@ -156,6 +156,9 @@ it.each(statsPaths)("%s counts both developers, and groups only the viewer's own
   const one = await rows("group=developer&developer=alice", admins);
   expect(await rows("group=developer", hers)).toEqual(one);
   expect(await rows("group=developer", nobodys)).toEqual([]);
+  // What is of a session says whose it is: the same as of a developer whom nobody knows.
+  const nothing = await rows("developer=nobody", admins);
+  for (const session of sessions) expect(await rows(`session=${session}`, hers)).toEqual(nothing);
   for (const query of ["group=loop", "group=label.branch", "group=cause", "developer=alice", "label=branch%3Dhush"]) {
     if (path.endsWith("commands") && /loop|cause/.test(query)) continue;
     expectNothing(`${path}?${query}`, (await http(`${path}?${query}`, hers)).body);

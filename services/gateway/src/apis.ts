@@ -18,12 +18,12 @@ import type { LogLink } from "./log-link.ts";
 import type { MaintainClient } from "./maintain-client.ts";
 import type { GatewayMetrics } from "./metrics.ts";
 import { positions } from "./positions.ts";
-import { apisByViewer, type RecordApis } from "./privacy/own-apis.ts";
+import { type ViewerApis, viewerApis } from "./privacy/own-apis.ts";
 import { ownPart, type RecordedPart } from "./privacy/own-part.ts";
 import type { Privacy } from "./privacy/settings.ts";
 import type { QueryClient } from "./query-client.ts";
 import { type StreamClient, streamClient } from "./stream-client.ts";
-import { routedApis } from "./workspaces/routed-apis.ts";
+import { type RecordApis, routedApis } from "./workspaces/routed-apis.ts";
 import type { WorkspaceLog } from "./workspaces/used-workspace.ts";
 import { Workspaces } from "./workspaces/workspaces.ts";
 
@@ -54,14 +54,14 @@ export type GatewayApisDeps = {
 /** The APIs, and the workspaces that are in use. */
 export function gatewayApis(deps: GatewayApisDeps): {
   readonly apis: GatewayApis;
-  readonly workspaces: Workspaces<RecordApis>;
+  readonly workspaces: Workspaces<ViewerApis>;
 } {
   const { config, channel, link, query, services, metrics, auditLog, logger, stack } = deps;
   const { record: audit } = auditLog;
   const { counted } = metrics;
   const workspaces = stack.use(new Workspaces({ link, counted, logger, apisOf: workspaceApis(deps) }));
   const apis: GatewayApis = {
-    ...routedApis(workspaces.apisOf),
+    ...routedApis(async (caller) => (await workspaces.apisOf(caller.workspace))(caller)),
     audit: auditApi(() => auditLog.store()),
     tokens: tokenApi({
       store: async () => openTokenStore(link.nats().connection),
@@ -89,7 +89,7 @@ export function gatewayApis(deps: GatewayApisDeps): {
 }
 
 /** Makes the APIs on the log of one workspace. */
-function workspaceApis(deps: GatewayApisDeps): (of: WorkspaceLog) => RecordApis {
+function workspaceApis(deps: GatewayApisDeps): (of: WorkspaceLog) => ViewerApis {
   const { config, link, query, services, limits, metrics, auditLog } = deps;
   const control = controlClient(link.nats);
   const streams = streamClient(link.nats, control);
@@ -101,7 +101,7 @@ function workspaceApis(deps: GatewayApisDeps): (of: WorkspaceLog) => RecordApis 
     // There is nobody else to compare with.
     const ownApis = (developer: string) =>
       recordApis({ ...upstream, ...limits, ...ownPart(record, developer), compareDevelopers: true });
-    return apisByViewer(all, ownApis, developers);
+    return viewerApis(all, ownApis, developers);
   };
 }
 

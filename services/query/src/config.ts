@@ -24,7 +24,7 @@ export type QueryConfig = {
   readonly databaseUrl: string;
   /** The password of tapedeck_analyst. Without it the role can only be granted to logins. */
   readonly analystPassword: string | undefined;
-  /** Whose rows logins for SQL see. */
+  /** Logins for SQL see the rows of these developers. */
   readonly developers: DeveloperVisibility;
   /** The limits of its logins. */
   readonly readers: ReaderLimits;

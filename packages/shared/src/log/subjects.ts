@@ -5,7 +5,7 @@ import { withoutCovered } from "./subject-match.ts";
 /** The stream of the log, unless a setting names another one. */
 export const streamName = "TAPEDECK";
 
-/** The stream of a workspace's log. */
+/** The stream of a workspace's log. All workspaces share one. */
 export function streamOf(_workspace: string): string {
   return streamName;
 }

@@ -27,7 +27,7 @@ export function hostsSetting(read: SettingsReader): readonly string[] {
   });
 }
 
-/** The answers to the question whose recordings the people of a workspace see. */
+/** How much the people of a workspace see of each other's recordings. */
 export const developerVisibilities = ["shown", "hidden", "hidden-from-admins"] as const;
 
 /** shown: everybody sees everybody. hidden: only admins do. hidden-from-admins: nobody does. */

@@ -44,8 +44,29 @@ const teamColumns: ReadonlySet<string> = new Set([
   ...["command", "machine", "box", "provider"],
 ]);
 
-/** Everything else is the developer's own: a source, a loop, a label, or a line of output can say whose it is. */
-function isOfTeam({ group = [], developers = [], sources = [], labels = {} }: Partial<BuildStatsRequest>): boolean {
-  const isNamed = developers.length > 0 || sources.length > 0 || Object.keys(labels).length > 0;
-  return !isNamed && group.every((name) => teamColumns.has(name));
+/**
+ * Whether a field of a request narrows the figures to what can be somebody's: a source, a session or a label says whose it
+ * is. The type names every field, so that a new one is not the team's before it is decided here.
+ */
+const saysWhose: Readonly<Record<keyof Omit<BuildStatsRequest, "group" | "_unknownFields">, boolean>> = {
+  workspace: false,
+  from: false,
+  to: false,
+  zone: false,
+  min_position: false,
+  projects: false,
+  artifacts: false,
+  upstreams: false,
+  developers: true,
+  sources: true,
+  sessions: true,
+  labels: true,
+};
+
+/** Everything else is the developer's own; a loop or a line of output can say whose it is, too. */
+function isOfTeam({ group = [], ...request }: Partial<BuildStatsRequest>): boolean {
+  const isNarrowed = Object.entries(saysWhose).some(
+    ([name, says]) => says && Object.keys(request[name as keyof typeof saysWhose] ?? {}).length > 0,
+  );
+  return !isNarrowed && group.every((name) => teamColumns.has(name));
 }

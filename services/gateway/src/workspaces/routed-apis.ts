@@ -1,13 +1,24 @@
 import { VagrantService } from "@tapedeck/proto/vagrant/vagrant";
+import type { RktApi } from "../apis/rkt/methods.ts";
+import type { SkaffoldApi } from "../apis/skaffold/skaffold-api.ts";
+import type { TapedeckApi } from "../apis/tapedeck/tapedeck-api.ts";
 import { runnerNames, streamNames, type VagrantApi } from "../apis/vagrant/methods.ts";
 import type { Caller } from "../call-context.ts";
-import type { RecordApis } from "../privacy/own-apis.ts";
 
-type RouteTo = (workspace: string) => Promise<RecordApis>;
+/** The APIs that serve what developers have recorded. The others are for admins, or take recordings. */
+export type RecordApis = {
+  readonly skaffold: SkaffoldApi;
+  readonly rkt: RktApi;
+  readonly vagrant: VagrantApi;
+  readonly tapedeck: TapedeckApi;
+};
 
-type InWorkspace = Pick<Caller, "workspace">;
+/** What decides which APIs a caller gets: the workspace, and whose recordings it may see there. */
+export type RoutedCaller = Pick<Caller, "workspace" | "roles" | "developer">;
 
-/** The APIs of all workspaces: each call is one of the APIs of its caller's workspace. */
+type RouteTo = (caller: RoutedCaller) => Promise<RecordApis>;
+
+/** Serves each call by the APIs of its caller. The type names every method, so that a new one is routed, too. */
 export function routedApis(to: RouteTo): RecordApis {
   return {
     skaffold: {
@@ -43,23 +54,20 @@ export function routedApis(to: RouteTo): RecordApis {
   };
 }
 
-/** A method whose last argument names the workspace. */
-function byLast<Before extends readonly unknown[], Last extends InWorkspace, Answer>(
+/** A method whose last argument is, or has, the caller. */
+function byLast<Before extends readonly unknown[], Last extends RoutedCaller, Answer>(
   to: RouteTo,
   method: (apis: RecordApis) => (...args: [...Before, Last]) => Promise<Answer>,
 ): (...args: [...Before, Last]) => Promise<Answer> {
-  return async (...args) => {
-    const { workspace } = args.at(-1) as Last;
-    return method(await to(workspace))(...args);
-  };
+  return async (...args) => method(await to(args.at(-1) as Last))(...args);
 }
 
 /** Likewise by the first argument. */
-function byFirst<First extends InWorkspace, After extends readonly unknown[], Answer>(
+function byFirst<First extends RoutedCaller, After extends readonly unknown[], Answer>(
   to: RouteTo,
   method: (apis: RecordApis) => (first: First, ...args: After) => Promise<Answer>,
 ): (first: First, ...args: After) => Promise<Answer> {
-  return async (first, ...args) => method(await to(first.workspace))(first, ...args);
+  return async (first, ...args) => method(await to(first))(first, ...args);
 }
 
 type Unary = keyof VagrantApi["unary"];

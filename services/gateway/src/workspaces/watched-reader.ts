@@ -12,11 +12,11 @@ export function watchedReader(reader: LogReader, watch: ReaderWatch): LogReader 
   return {
     ...reader,
     ...watchedPages(reader, watch),
-    lastMatch: asked(reader.lastMatch, watch),
-    follow: reading(reader.follow, watch),
-    readBatches: reading(reader.readBatches, watch),
-    historyBatches: reading(reader.historyBatches, watch),
-    followBatches: reading(reader.followBatches, watch),
+    lastMatch: watchedCall(reader.lastMatch, watch),
+    follow: watchedRead(reader.follow, watch),
+    readBatches: watchedRead(reader.readBatches, watch),
+    historyBatches: watchedRead(reader.historyBatches, watch),
+    followBatches: watchedRead(reader.followBatches, watch),
     pages: watchedPages(reader.pages, watch),
   };
 }
@@ -25,22 +25,22 @@ function watchedPages(pages: PageReader, watch: ReaderWatch): PageReader {
   return {
     epoch: pages.epoch,
     formerEpochs: pages.formerEpochs,
-    bounds: asked(pages.bounds, watch),
-    now: asked(pages.now, watch),
-    assertRetained: asked(pages.assertRetained, watch),
-    firstSince: asked(pages.firstSince, watch),
-    read: reading(pages.read, watch),
-    history: reading(pages.history, watch),
+    bounds: watchedCall(pages.bounds, watch),
+    now: watchedCall(pages.now, watch),
+    assertRetained: watchedCall(pages.assertRetained, watch),
+    firstSince: watchedCall(pages.firstSince, watch),
+    read: watchedRead(pages.read, watch),
+    history: watchedRead(pages.history, watch),
   };
 }
 
-function asked<Args extends readonly unknown[], T>(
-  ask: (...args: Args) => Promise<T>,
+function watchedCall<Args extends readonly unknown[], T>(
+  call: (...args: Args) => Promise<T>,
   { failed }: ReaderWatch,
 ): (...args: Args) => Promise<T> {
   return async (...args) => {
     try {
-      return await ask(...args);
+      return await call(...args);
     } catch (error) {
       failed(error);
       throw error;
@@ -48,7 +48,7 @@ function asked<Args extends readonly unknown[], T>(
   };
 }
 
-function reading<Args extends readonly unknown[], T>(
+function watchedRead<Args extends readonly unknown[], T>(
   read: (...args: Args) => AsyncGenerator<T, void>,
   { failed, began }: ReaderWatch,
 ): (...args: Args) => AsyncGenerator<T, void> {

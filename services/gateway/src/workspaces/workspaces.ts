@@ -8,8 +8,8 @@ export type WorkspacesOptions<Apis> = Pick<UsedWorkspaceOptions<Apis>, "link" | 
 
 const defaultIdleMs = 60_000;
 
-/** How many logs are asked, at most, to find one that answers. */
-const maxAsked = 3;
+/** How many logs are checked, at most, to find one that answers. */
+const maxChecked = 3;
 
 /** How many workspaces a warning names. */
 const maxNamed = 10;
@@ -58,7 +58,7 @@ export class Workspaces<Apis> implements Disposable {
     const names = await logs.names().catch((error: unknown) => {
       throw failure ?? error;
     });
-    for (const workspace of names.slice(0, maxAsked)) {
+    for (const workspace of names.slice(0, maxChecked)) {
       try {
         this.#answering = await this.#answeringOf(workspace);
         return;

@@ -25,14 +25,9 @@ export class SharedTail implements AsyncDisposable {
     return this.#tail !== undefined;
   }
 
-  /** The last message that was delivered to followers. */
+  /** The last message that was delivered to followers, now or by an earlier tail. */
   get lastSeen(): Sequence {
-    try {
-      this.#lastSeen = Math.max(this.#lastSeen, sequenceOf(this.#tail?.now()?.last ?? logStart));
-    } catch {
-      // It has ended, and its followers get the reason.
-    }
-    return this.#lastSeen;
+    return Math.max(this.#lastSeen, lastOf(this.#tail));
   }
 
   /** To be released once. Throws when the log was closed. */
@@ -59,14 +54,17 @@ export class SharedTail implements AsyncDisposable {
     stopTimer(this.#idle);
     const tail = this.#tail;
     if (tail === undefined) return;
-    void this.lastSeen;
+    this.#lastSeen = this.lastSeen;
     this.#tail = undefined;
-    const closing = this.#ended(tail);
+    const closing = Promise.resolve(tail[Symbol.asyncDispose]()).finally(() => this.#closing.delete(closing));
     this.#closing.add(closing);
-    void closing.then(() => this.#closing.delete(closing));
   }
+}
 
-  async #ended(tail: Tail): Promise<void> {
-    await tail[Symbol.asyncDispose]();
+function lastOf(tail: Tail | undefined): Sequence {
+  try {
+    return sequenceOf(tail?.now()?.last ?? logStart);
+  } catch {
+    return 0; // it has ended, and its followers get the reason
   }
 }
