@@ -256,7 +256,7 @@ it("a source whose tap was killed is named by /readyz, with the time at which it
   ]);
   await run.committed;
   await run.kill();
-  // Other tests in this file leave sources that are lost, too.
+  // Other tests in this file leave sources that are lost, too. The last twenty are named.
   const { status, details } = await until(
     async () => {
       const answer = await ready();
@@ -266,7 +266,7 @@ it("a source whose tap was killed is named by /readyz, with the time at which it
   );
   expect(status).toBe(200);
   expect(details?.lost?.[skaffoldSource("nina")]).toMatch(/^last seen \d{4}-/);
-  expect(details?.lostSources).toBe(Object.keys(details?.lost ?? {}).length);
+  expect(Math.min(details?.lostSources ?? 0, 20)).toBe(Object.keys(details?.lost ?? {}).length);
 });
 
 it("the output of containers is not there twice after a restart, and output that may be lost is named", async () => {
