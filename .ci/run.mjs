@@ -16,6 +16,10 @@ process.chdir(fileURLToPath(new URL("..", import.meta.url)));
 const packaging = ["infra/dist/**/*.long.test.ts", "infra/docker/**/*.long.test.ts", "infra/helm/**/*.long.test.ts"];
 /** More files than these fail for one reason, which another run would only repeat. */
 const maxFilesAgain = 10;
+/** No file is run again later than this after the start, so that a run in which much hangs still ends with its result. */
+const maxMinutes = 60;
+const startedAt = Date.now();
+const minutes = () => (Date.now() - startedAt) / 60_000;
 const reports = mkdtempSync(join(tmpdir(), "tapedeck-ci-"));
 const bin = resolve("node_modules", ".bin");
 const outside = "(outside of its tests)";
@@ -78,6 +82,10 @@ const failedAgain = new Map();
 /** What failed only alone: a hook, say, where a test of the file failed before. */
 const failedOnlyAgain = [];
 for (const [at, file] of (files.length > maxFilesAgain ? [] : files).entries()) {
+  if (minutes() > maxMinutes) {
+    console.log(`\nno more files are run again after ${Math.round(minutes())} minutes`);
+    break;
+  }
   console.log(`\n${file} once more, alone`);
   const again = join(reports, `again-${at}.json`);
   const codeAgain = await run(

@@ -11,7 +11,7 @@ import { Client } from "pg";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { type Stack, startStack } from "../stack/stack.ts";
 
-// The detailed rights of SQL readers are tested in services/query/src/db/access/readers.test.ts.
+// The detailed rights of SQL readers are tested in services/query/src/db/access/readers.long.test.ts.
 
 const recording = loadRecording(
   join(import.meta.dirname, "../../packages/fakes/recordings/skaffold/04-deploy-failure-then-recovery"),

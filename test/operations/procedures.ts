@@ -22,7 +22,7 @@ export const procedures: Readonly<Record<string, readonly (readonly [path: strin
   "Roles of Postgres": [
     ["test/operations/postgres-roles.test.ts", "records, answers and rebuilds without being a superuser"],
     [
-      "services/query/src/db/access/readers.test.ts",
+      "services/query/src/db/access/readers.long.test.ts",
       "sees its own rows in every relation, whatever it does, and goes when it is dropped",
     ],
   ],
@@ -52,7 +52,7 @@ export const procedures: Readonly<Record<string, readonly (readonly [path: strin
       "a backup comes back in empty servers, with all workspaces, their tokens and positions",
     ],
     [
-      "packages/cli/src/commands/restore/run.test.ts",
+      "packages/cli/src/commands/restore/run.long.test.ts",
       "a log and its tokens come back to a NATS of the user's: nothing is replaced unasked, and no revoked token is good again",
     ],
   ],
@@ -110,7 +110,7 @@ export const procedures: Readonly<Record<string, readonly (readonly [path: strin
       "kills of NATS in the middle of it lose nothing and repeat nothing",
     ],
     [
-      "packages/cli/src/commands/restore/run.test.ts",
+      "packages/cli/src/commands/restore/run.long.test.ts",
       "a log and its tokens come back to a NATS of the user's: nothing is replaced unasked, and no revoked token is good again",
     ],
   ],
@@ -124,7 +124,7 @@ export const procedures: Readonly<Record<string, readonly (readonly [path: strin
       "a log that lost its end is refused: no position is given twice",
     ],
     [
-      "packages/cli/src/commands/restore/run.test.ts",
+      "packages/cli/src/commands/restore/run.long.test.ts",
       "a log that lost its end goes on under new positions when it is said to",
     ],
     [
@@ -136,7 +136,7 @@ export const procedures: Readonly<Record<string, readonly (readonly [path: strin
       "refuses to replace the tables of another log, which may be all that is left of it",
     ],
     [
-      "packages/shared/src/log/dropped.test.ts",
+      "packages/shared/src/log/dropped.long.test.ts",
       "a file that is missing while nats-server runs is an error with a way on, and ends no reader as complete",
     ],
   ],
@@ -213,11 +213,11 @@ export const procedures: Readonly<Record<string, readonly (readonly [path: strin
   ],
   TapedeckEventsSetAside: [
     [
-      "services/query/src/projecting/set-aside.test.ts",
+      "services/query/src/projecting/set-aside.long.test.ts",
       "sets aside what can't be applied, and applies everything else as if that had not been recorded",
     ],
     [
-      "services/query/src/projecting/set-aside.test.ts",
+      "services/query/src/projecting/set-aside.long.test.ts",
       "applies everything after an erasure that a foreign key%s of somebody else's table blocks",
     ],
   ],
