@@ -16,6 +16,9 @@ export async function expectLabels(database: string, recording: string, source: 
       labelled.red.map(({ green = null, redMs = null, failed }) => ({ failed, green, redMs })),
     );
     expect(await ask(failures)).toEqual(failureRows(labelled));
+    expect((await ask(unexplained)).map((row) => (row as { readonly cause: string }).cause)).toEqual(
+      labelled.unexplained ?? [],
+    );
     const { artifacts = {} } = labelled;
     expect(await ask(slowest)).toEqual(slowestRows(artifacts));
     expect(await ask(flaky)).toEqual(flakyRows(artifacts));
@@ -71,8 +74,11 @@ const red = `select (select loop from tapedeck.loop_times where id = loop_id) as
 const failures = `select phase, split_part(subject, ':', 1) as subject, error_code as code
   from tapedeck.failures where source = $1 order by position`;
 
+const unexplained = `select cause from tapedeck.failures where source = $1 and reason in ('other', '')
+  order by position`;
+
 /** A failed loop has one cause; consequential failures are none. */
-function failureRows({ loops, failedAlone = [] }: LabelledRecording) {
+export function failureRows({ loops, failedAlone = [] }: LabelledRecording) {
   const causes = [
     ...loops.flatMap(({ outcome, cause }) => (outcome === "failed" && cause ? [cause] : [])),
     ...failedAlone,

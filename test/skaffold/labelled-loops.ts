@@ -29,6 +29,8 @@ export type LabelledRecording = {
   readonly red: readonly LabelledRed[];
   /** Failures outside of loops: phase, subject, error code. */
   readonly failedAlone?: readonly (readonly [phase: string, subject: string, code: string])[];
+  /** Causes that no reason is known of: a person knows none either. */
+  readonly unexplained?: readonly string[];
   /** By name; absent: nothing was built. */
   readonly artifacts?: Readonly<Record<string, LabelledArtifact>>;
 };
@@ -405,6 +407,7 @@ export const labelledLoops: Readonly<Record<string, LabelledRecording>> = {
       ready({ build: 53, deploy: 107, other: 3 }),
     ],
     red: [{ failed: 3, green: 4, redMs: 1_892 }],
+    unexplained: ["error: nope"],
     artifacts: {
       web: { builtMs: [46, 54], percentiles: { p50: 50, p90: 53.2 } },
       api: { builtMs: [52, 38, 52], failed: 1, flakes: 1, percentiles: { p50: 52, p90: 52 } },

@@ -24,10 +24,14 @@ it("quotes the summary of a step that printed nothing", () => {
     cause: 'container not found ("web")',
     reason: "not found",
   });
-  expect(explain({ output: "", summary: "exit status 1", step: "build" })).toMatchObject({
-    cause: "exit status 1",
-    reason: "other",
-  });
+});
+
+it("knows no more than the exit code of a command that printed nothing, and what a shell means by it", () => {
+  const reasonOf = (output: string, summary: string, step: string) => explain({ output, summary, step })?.reason;
+  expect(reasonOf("Building [web]...\n", "building custom artifact: exit status 1", "build")).toBe("exit code only");
+  expect(reasonOf("", "exited with 7", "app")).toBe("exit code only");
+  expect(reasonOf("", "exited with 137", "app")).toBe("out of memory");
+  expect(reasonOf("something else\n", "building custom artifact: exit status 1", "build")).toBe("other");
 });
 
 it("quotes no line in which Skaffold only says what it uses", () => {

@@ -20,9 +20,18 @@ export function explain(step: StepOutput): Explanation | undefined {
   const isTelling = winner !== undefined && winner.kind !== "hollow";
   const fromSummary = isTelling && winner.score >= 40 ? undefined : explainSummary(summarized, step);
   if (fromSummary !== undefined) return stoppedOr(fromSummary, printed);
-  if (winner !== undefined) return stoppedOr(explained(printed, winner, step), printed);
+  if (winner !== undefined) return exitedOr(stoppedOr(explained(printed, winner, step), printed), printed);
   if (summarized.length === 0) return undefined;
-  return unknownCause(printed, summarized, step);
+  return exitedOr(unknownCause(printed, summarized, step), printed);
+}
+
+const exitCode = /\bexit(?: status| code|ed with) \d{1,3}$/;
+
+/** Of a command that printed nothing, its exit code is all there is to know. */
+function exitedOr(found: Explanation, printed: readonly Line[]): Explanation {
+  const isSilent = printed.every(({ bare }) => bare === "" || announcement.test(bare) || isHollow(bare));
+  const isExit = found.reason === "other" && isSilent && exitCode.test(found.cause);
+  return isExit ? { ...found, reason: "exit code only" } : found;
 }
 
 const endedBySignal = /\bsignal: (?:killed|terminated|interrupt)/;

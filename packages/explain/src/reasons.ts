@@ -352,6 +352,7 @@ const meanings: readonly Meaning[] = [
       /timed? ?out\b/,
       /deadline ?exceeded/,
       /could not stabilize/,
+      /failed to complete their deletion before/,
       /exceeded (?:its progress deadline|the (?:time|timeout))/,
       /context deadline/,
       /^timeout: /,
@@ -757,7 +758,7 @@ const exits: ReadonlyMap<string, string> = new Map([
 ]);
 
 function ofExit(summary: string): string | undefined {
-  const status = /\bexit (?:status|code) (\d{3})\b/.exec(summary)?.[1];
+  const status = /\bexit(?: status| code|ed with) (\d{3})\b/.exec(summary)?.[1];
   return status === undefined ? undefined : exits.get(status);
 }
 

@@ -70,6 +70,12 @@ it("the demo shows labels, boxes, failures, a cached build, and something for ea
   for (const query of (await Promise.all(pagesWithQueries.map(documentedQueries))).flat()) {
     await until(async () => (await client.query(query)).rows.length > 0, { message: query, deadlineMs: 120_000 });
   }
+  const reasons = await client.query<{ readonly failures: number; readonly unknown: number }>(
+    "select count(*)::int as failures, count(*) filter (where reason in ('other', ''))::int as unknown from tapedeck.failures",
+  );
+  const { failures = 0, unknown = 0 } = reasons.rows[0] ?? {};
+  console.log(`without a known reason: ${unknown} of ${failures} failures of the demo`);
+  expect(unknown / failures).toBeLessThan(0.1);
   await client.end();
   expect(await up.stop()).toBe(0);
 });

@@ -26,7 +26,7 @@ const failedOutputs = table("failed_outputs", ["id"]);
  */
 export const causes: View = {
   name: "causes",
-  version: 2,
+  version: 3,
   sessionTables: ["failed_outputs"],
   after: [loops, sessions],
   async apply(tx, batch, log) {
