@@ -32,6 +32,20 @@ it.each([
   "logs alice/shop -c web",
   "get loops",
   "get loop 1",
+  "get pods",
+  "get pods -o wide",
+  "get events",
+  "describe pod web",
+  "status -o wide",
+  "config view",
+  "auth status",
+  "whoami",
+  "cluster-info",
+  "api-resources",
+  "errors",
+  "exec -it web sh",
+  "login --token",
+  "run view --log-failed",
   "ps",
   "ps -a",
   "ls",
@@ -69,4 +83,11 @@ it.each([
   const line = /^Did you mean this\?\n {4}\S*tapedeck (.*)$/m.exec(said)?.[1];
   expect(line, said).toBeDefined();
   expect(await shows(line?.split(" ") ?? [])).toBe(true);
+});
+
+it("`wait` for a condition of kubectl names the line that waits for an event", async () => {
+  for (const words of [["--for=condition=ready"], ["--for", "condition=ready"]]) {
+    const said = (await shop.tapedeck("wait", ...words, "shop")).err;
+    expect(said).toMatch(/^Did you mean this\?\n {4}\S*tapedeck wait --for loop\.succeeded shop$/m);
+  }
 });

@@ -15,7 +15,16 @@ const commandsElsewhere = new Map<string, string>([
   ...["top", "dashboard"].map((word) => [word, "watch"] as const),
   ...["start", "serve", "demo"].map((word) => [word, "up"] as const),
   ["diff", "compare"],
+  ["cluster-info", "status"],
+  ...["whoami", "config", "auth", "contexts"].map((word) => [word, "context list"] as const),
+  ...["errors", "failures"].map((word) => [word, "loops --outcome failed"] as const),
+  ["api-resources", "help kinds"],
+  ...["exec", "attach"].map((word) => [word, "help run"] as const),
 ]);
+
+/** What kubectl and docker list, and is no word here. */
+const nounsElsewhere =
+  /^(?:all|pods?|po|deploy(?:ments?)?|services?|svc|nodes?|sources?|containers?|images?|namespaces?|ns)$/;
 
 /** Words after which other tools name what they list or show: `get loops`, `list sessions`. */
 const verbs = new Set(["get", "list", "ls", "show", "describe", "view"]);
@@ -52,7 +61,7 @@ export function didYouMean(words: readonly string[]): string {
 /** `gh run view 54`, where `run` does not run a program; undefined for a command to run. */
 export function runOfOthers([verb = "", ...words]: readonly string[]): readonly string[] | undefined {
   const meant = new Map([
-    ["view", ["why", ...words]],
+    ["view", words.some((word) => /^--log/.test(word)) ? ["logs", "--failed"] : ["why", ...words]],
     ["list", ["loops", ...words]],
     ["watch", ["watch"]],
   ]).get(verb);
@@ -66,6 +75,8 @@ export function wordsMeant(program: Command, words: readonly string[]): readonly
   const command = commandWords.reduce<Command>((parent, name) => childOf(parent, name) ?? parent, program);
   // A server is chosen by `tapedeck context`, which nobody else has.
   if (rest.some((word) => flagOf(word) === "--context")) return ["context", "list"];
+  // A token on a command line is seen by everybody on the machine.
+  if (command.name() === "login" && rest.some((word) => flagOf(word) === "--token")) return ["help", "login"];
   const isToWatch = rest.some((word) => ["-w", "--watch"].includes(word));
   if (isToWatch && !has(command, "--follow")) return ["watch"];
   const [noun = "", ...others] = rest;
@@ -84,8 +95,13 @@ function commandMeant(
     if (verbs.has(first) && object.startsWith("loop") && /^#?\d+$/.test(others[0] ?? "")) return [["why"], others];
     const listed = verbs.has(first) ? (childOf(program, object) ?? childOf(program, `${object}s`)) : undefined;
     if (listed !== undefined) return [[listed.name()], others];
+    const ofObject = verbs.has(first) ? commandsElsewhere.get(object) : undefined;
+    if (ofObject !== undefined) return commandMeant(program, [ofObject, ...others]);
     const meant = commandsElsewhere.get(first) ?? nearest(first, namesIn(program));
-    return meant === undefined ? [undefined, rest] : commandMeant(program, [meant, ...rest]);
+    if (meant === undefined) return [undefined, rest];
+    // A whole line: what was typed behind it has no place there.
+    if (meant.includes(" ")) return [meant.split(" "), []];
+    return commandMeant(program, [meant, ...(nounsElsewhere.test(object) ? others.filter(isFlagLike) : rest)]);
   }
   if (known.commands.length === 0) return [[first], rest];
   const [second = "", ...others] = rest;
@@ -97,6 +113,11 @@ function commandMeant(
   return inner === undefined ? [undefined, rest] : [[first, inner], others];
 }
 
+/** A flag, or the value of `-o`. */
+function isFlagLike(word: string, at: number, words: readonly string[]): boolean {
+  return word.startsWith("-") || words[at - 1]?.startsWith("-") === true;
+}
+
 function flagsMeant(command: Command, words: readonly string[]): readonly string[] {
   const end = words.indexOf("--");
   return words.flatMap((word, at) => {
@@ -105,6 +126,12 @@ function flagsMeant(command: Command, words: readonly string[]): readonly string
     // A namespace of kubectl; here it counts.
     const isNamespace = flag === "-n" && /^[a-z]/i.test(words[at + 1] ?? "") && has(command, "--project");
     if (isNamespace) return ["--project"];
+    // A condition of kubectl; here it is an event.
+    if (/^--for=.*=/.test(word)) return ["--for", "loop.succeeded"];
+    if (words[at - 1] === "--for" && word.includes("=")) return ["loop.succeeded"];
+    // The form is that of a table, or JSON.
+    if (flag === "-o" || flag === "--output") return words[at + 1] === "json" ? [word] : [];
+    if (/^(?:-o|--output)$/.test(words[at - 1] ?? "") && word !== "json") return [];
     if (flag === undefined || has(command, flag)) return [word];
     const known = flagsElsewhere.get(flag);
     const meant =

@@ -12,7 +12,7 @@ stopped. In the folder of a recorded project, it waits for its source.`)
     .requiredOption(
       "--for <kind>",
       "kinds such as loop.succeeded, build.*, *.failed; repeatable (see `tapedeck help kinds`)",
-      collectList,
+      kinds,
     )
     .option("--or-fail <kind>", "exit with code 1 if one of these comes first", collectList)
     .addOption(allOption())
@@ -32,6 +32,12 @@ Example:
     .action(async (sources: readonly string[], options: WaitOptions) =>
       (await import("./run.ts")).wait(withSources(sources, options)),
     );
+
+/** `kubectl wait --for=condition=ready` waits for a condition; here it is an event. */
+function kinds(text: string, values: readonly string[] = []): string[] {
+  if (text.includes("=")) throw new InvalidArgumentError("Expected kinds of events, such as loop.succeeded.");
+  return collectList(text, values);
+}
 
 function duration(text: string): number {
   const ms = durationMs(text);

@@ -11,7 +11,7 @@ last good run of the same command.`)
     .addArgument(
       new Argument(
         "[what]",
-        "a source or a part of its name, a loop (54, or alice/shop#54), or a session (default: the source of this folder, else the only one)",
+        "a source or a part of its name, a loop (54, or alice/shop#54), or a session (default: the source of this folder, else that of the newest failure)",
       ),
     )
     .addOption(sourceOption())

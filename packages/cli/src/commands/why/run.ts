@@ -1,5 +1,5 @@
 import type { ComparedSide, Comparison } from "@tapedeck/client";
-import { type ApiClient, apiAt } from "../../api/api.ts";
+import { type ApiClient, apiAt, type Page } from "../../api/api.ts";
 import { coloured } from "../../display/colour.ts";
 import { comparisonText, sideLine } from "../../display/comparison.ts";
 import { print, printJson } from "../../display/output.ts";
@@ -12,7 +12,7 @@ export type WhyOptions = { readonly url?: string; readonly json?: boolean; reado
 export async function why(what: string | undefined, { url, json, source }: WhyOptions): Promise<void> {
   const api = apiAt(url);
   const { type, name } = await namedSide(api, what, source);
-  const comparison = await api.get<Comparison>("/api/v1/compare", { left: name });
+  const comparison = await api.get<Comparison>("/api/v1/compare", { left: name ?? (await newestToFail(api)) });
   if (json) {
     printJson(comparison);
     return;
@@ -27,6 +27,13 @@ export async function why(what: string | undefined, { url, json, source }: WhyOp
   }
   print(comparisonText(comparison));
   print(`\n${(await places(left, api)).join("\n")}`);
+}
+
+/** The source that failed last, of all. Undefined: none has. */
+async function newestToFail(api: ApiClient): Promise<string | undefined> {
+  const failed = { outcome: "failed", kind: ["loop", "command"], limit: 1 };
+  const { items } = await api.get<Page<{ readonly source: string }>>("/api/v1/search", failed);
+  return items[0]?.source;
 }
 
 /** Where there is more to see: the page, and the whole output. */
