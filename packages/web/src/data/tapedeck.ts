@@ -6,11 +6,20 @@ export type ServerInfo = {
   readonly version: string;
   readonly auth: "none" | "tokens";
   readonly time: string;
+  /** Absent where the server did not answer. */
+  readonly privacy?: { readonly developers: "shown" | "hidden" | "hidden-from-admins" };
   /** Where to begin to sign in by an identity provider; absent without one. */
   readonly signIn?: { readonly title: string; readonly url: string };
   /** The path of the manual; absent where the gateway does not have it. */
   readonly docs?: string;
-  readonly token?: { readonly name: string; readonly workspace: string; readonly roles: readonly string[] };
+  readonly token?: {
+    readonly name: string;
+    readonly workspace: string;
+    readonly roles: readonly string[];
+    readonly developer?: string;
+    /** Other developers are hidden from it: it sees its own recordings, and sums of the team. */
+    readonly seesOnlyOwn?: true;
+  };
 };
 
 export const about = signal<ServerInfo | undefined>(undefined);

@@ -96,7 +96,7 @@ function Row({ row: { event, text, isBad, folded }, now, index, isCurrent, choos
         <span class="kind">{event.kind}</span>
         <span class="what">
           {folded !== undefined && <span class="folded">+ {folded} lines</span>}
-          {text}
+          {text.trim() === "" ? <span class="quiet-text">(nothing visible)</span> : text}
         </span>
       </button>
     </li>

@@ -7,8 +7,9 @@ import { useState } from "preact/hooks";
 import { readChoices, readSources, type SideChoices, sideNames } from "../data/read-sides.ts";
 import { useReading } from "../data/reading.ts";
 import { useTitle } from "../data/tab.ts";
-import { lostSince, tapedeck, tick } from "../data/tapedeck.ts";
+import { about, lostSince, tapedeck, tick } from "../data/tapedeck.ts";
 import "../look/compare.css";
+import { nothingRecorded } from "../model/own.ts";
 import { comparePath, exactSide, loopSide } from "../model/route.ts";
 import { DifferenceList, sidePath } from "../parts/difference-list.tsx";
 import { CopyButton, DateTime, displayedOutcome, outcomeWord, Sign } from "../parts/small.tsx";
@@ -40,6 +41,7 @@ export function CompareView({ left, right }: Sides) {
       setError(text);
     },
   );
+  const none = nothingRecorded(about.value?.token);
   const isOneSource = comparison?.right != null && comparison.left.source === comparison.right.source;
   return (
     <div class="compare">
@@ -69,7 +71,7 @@ export function CompareView({ left, right }: Sides) {
       )}
       {left === undefined && sources?.length === 0 && (
         <p class="empty">
-          Nothing is recorded yet, so there is nothing to compare. <a href="/">How to record</a>
+          {none.title}, so there is nothing to compare. {none.reason} <a href="/">How to record</a>
         </p>
       )}
       {left === undefined && sources?.length !== 0 && (

@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import { firstOf, useReading } from "../data/reading.ts";
 import { useTitle } from "../data/tab.ts";
 import { about, lostSince, tapedeck, tick } from "../data/tapedeck.ts";
+import { nothingRecorded } from "../model/own.ts";
 import { sourcePath } from "../model/route.ts";
 import { Ago, ErrorNotice, Loading, Sign } from "../parts/small.tsx";
 
@@ -130,12 +131,13 @@ function Checks({ health }: { readonly health: Health }) {
 type SourcesProps = { readonly sources: readonly Source[]; readonly waiting: readonly Waiting[] };
 
 function Sources({ sources, waiting }: SourcesProps) {
+  const { title, reason } = nothingRecorded(about.value?.token);
   return (
     <>
       <h2 class="part">Sources</h2>
       {sources.length === 0 && (
         <p class="quiet-text">
-          Nothing is recorded yet. <a href="/">How to record</a>
+          {title}. {reason} <a href="/">How to record</a>
         </p>
       )}
       <div class="scrolls" hidden={sources.length === 0}>

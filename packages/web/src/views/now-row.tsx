@@ -114,6 +114,9 @@ function Ports({ row }: { readonly row: Lane }) {
   );
 }
 
+/** The mark of the usual time would stand in the text behind the bar. */
+const isBeside = (end: number, usual: number) => usual >= end && usual - end < 12;
+
 type LoopBarProps = { readonly row: Lane; readonly loop: Loop | undefined; readonly time: number };
 
 function LoopBar({ row, loop, time }: LoopBarProps) {
@@ -134,7 +137,7 @@ function LoopBar({ row, loop, time }: LoopBarProps) {
         </span>
       ))}
       {loop.endedAt !== undefined && (
-        <span class="took" style={{ left: `${end}%` }}>
+        <span class="took" style={{ left: `${usual !== undefined && isBeside(end, usual) ? usual : end}%` }}>
           {lengthText(loop, time)}
         </span>
       )}

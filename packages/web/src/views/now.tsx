@@ -4,8 +4,9 @@ import { type Group, groups, type Lane, type Now, type Placement, placed, settle
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { now, nowError, search } from "../data/shown.ts";
 import { useTitle } from "../data/tab.ts";
-import { tick } from "../data/tapedeck.ts";
+import { about, tick } from "../data/tapedeck.ts";
 import { historyPath } from "../model/history.ts";
+import { nothingRecorded } from "../model/own.ts";
 import { isForView } from "../parts/keys.tsx";
 import { glideFrom, topsOf } from "../parts/moves.ts";
 import { CopyButton, ErrorNotice, Loading } from "../parts/small.tsx";
@@ -190,9 +191,34 @@ function NoMatch({ searched }: { readonly searched: string }) {
 const firstCommand = "tapedeck run -- skaffold dev";
 
 function Nothing() {
+  const token = about.value?.token;
+  const { title, reason } = nothingRecorded(token);
+  const isNobody = token?.seesOnlyOwn === true && token.developer === undefined;
   return (
     <div class="empty first">
-      <h1>Nothing is recorded yet</h1>
+      <h1>{title}</h1>
+      {reason !== undefined && (
+        <p>
+          {reason} <a href="/trends">Trends</a> has sums of the team.
+        </p>
+      )}
+      {isNobody ? <TokenOfDeveloper /> : <FirstCommand />}
+    </div>
+  );
+}
+
+/** A token that names the visitor, who else sees nothing, whatever is recorded. */
+function TokenOfDeveloper() {
+  return (
+    <p class="quiet-text">
+      An admin makes a token that names you: <code>tapedeck token create --developer &lt;you&gt;</code>
+    </p>
+  );
+}
+
+function FirstCommand() {
+  return (
+    <>
       <p>Put Tapedeck in front of your dev loop, in your project's folder:</p>
       <p class="command">
         <code>{firstCommand}</code> <CopyButton text={() => firstCommand}>Copy</CopyButton>
@@ -200,6 +226,6 @@ function Nothing() {
       <p class="quiet-text">
         This page shows it as soon as it begins. Vagrant works the same: <code>tapedeck run -- vagrant-go up</code>
       </p>
-    </div>
+    </>
   );
 }

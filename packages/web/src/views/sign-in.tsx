@@ -1,16 +1,21 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useTitle } from "../data/tab.ts";
-import { about, signIn } from "../data/tapedeck.ts";
+import { about, type ServerInfo, signIn } from "../data/tapedeck.ts";
 import { refusalText } from "../model/refusal.ts";
 import { CopyButton } from "../parts/small.tsx";
 
-const command = "tapedeck token create --name me --role viewer -q";
+/** Where developers are hidden, a token that names none sees nobody. */
+function commandFor(privacy: ServerInfo["privacy"]): string {
+  const whose = privacy === undefined || privacy.developers === "shown" ? "" : " --developer <you>";
+  return `tapedeck token create --name me --role viewer${whose} -q`;
+}
 
 export function SignInView() {
   const [error, setError] = useState<string>();
   const [isAsking, setAsking] = useState(false);
   const input = useRef<HTMLInputElement>(null);
   useTitle("Sign in");
+  const command = commandFor(about.value?.privacy);
   useEffect(() => {
     input.current?.focus();
   }, []);
@@ -55,9 +60,9 @@ export function SignInView() {
       <button type="submit" disabled={isAsking}>
         Sign in
       </button>
-      <p class="quiet-text">
-        No token? An admin makes one, or you on Tapedeck's own machine: <code>{command}</code>{" "}
-        <CopyButton text={() => command}>Copy</CopyButton>
+      <p class="quiet-text">No token? An admin makes one, or you on Tapedeck's own machine:</p>
+      <p class="command">
+        <code>{command}</code> <CopyButton text={() => command}>Copy</CopyButton>
       </p>
     </form>
   );

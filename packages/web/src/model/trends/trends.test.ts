@@ -4,6 +4,7 @@ import { binsBetween, binsOf } from "./bins.ts";
 import { type Choice, choiceOf, trendsPath } from "./choice.ts";
 import { causesOf, causeText, commandKey, commandText, shareText, waitedFor } from "./figures.ts";
 import { sqlOf } from "./sql.ts";
+import { whoseFigures } from "./whose.ts";
 
 const now = Date.UTC(2026, 10, 20, 9, 40);
 const iso = (at: number | undefined) => new Date(at ?? 0).toISOString();
@@ -158,4 +159,16 @@ it("the phases that loops waited for are longest first, without those that took 
     { phase: "build", ms: 100, share: 0.25, series: [0.5, null] },
   ]);
   expect(waitedFor(undefined, [])).toEqual([]);
+});
+
+it("figures that can say whose they are belong to a viewer from whom others are hidden; all else is the team's", () => {
+  const alice = { seesOnlyOwn: true, developer: "alice" } as const;
+  const whose = (query: string) =>
+    (["sides", "waits", "failures"] as const).map((chart) => whoseFigures(chart, choice(query), alice));
+  expect(whose("")).toEqual(["team", "team", "own"]);
+  expect(whose("by=project&project=shop")).toEqual(["team", "team", "own"]);
+  expect(whose("by=developer")).toEqual(["own", "team", "own"]);
+  expect(whose("label=branch=main")).toEqual(["own", "own", "own"]);
+  expect(whose("developer=alice")).toEqual(["own", "own", "own"]);
+  expect(whoseFigures("failures", choice(""), { developer: "alice" })).toBeUndefined();
 });

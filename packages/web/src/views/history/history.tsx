@@ -2,7 +2,9 @@ import { plural } from "@tapedeck/client/lanes/format";
 import { useEffect, useState } from "preact/hooks";
 import { type HistoryList, useHistory } from "../../data/read-history-page.ts";
 import { useTitle } from "../../data/tab.ts";
+import { about } from "../../data/tapedeck.ts";
 import { type HistoryChoice, historyChoiceOf, historyPath, searchOptionsOf } from "../../model/history.ts";
+import { nothingRecorded } from "../../model/own.ts";
 import { ErrorNotice } from "../../parts/small.tsx";
 import { navigate } from "../../router.ts";
 import "../../look/history.css";
@@ -85,9 +87,11 @@ function TextField({ text, search }: { readonly text: string; readonly search: (
 function None({ choice: { text, ...filters } }: { readonly choice: HistoryChoice }) {
   const isFiltered = historyPath(filters) !== historyPath({});
   if (text === "" && !isFiltered) {
+    const { title, reason } = nothingRecorded(about.value?.token);
     return (
       <div class="empty">
-        <p>No loop, command or session is recorded yet.</p>
+        <p>{title}.</p>
+        {reason !== undefined && <p>{reason}</p>}
         <p>
           <a href="/">How to begin</a>
         </p>

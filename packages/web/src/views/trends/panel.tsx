@@ -1,12 +1,18 @@
-import type { ComponentChildren } from "preact";
-import { useId } from "preact/hooks";
+import { type ComponentChildren, createContext } from "preact";
+import { useContext, useId } from "preact/hooks";
+import { about } from "../../data/tapedeck.ts";
+import type { ChartName } from "../../model/trends/choice.ts";
+import { type Filters, type Whose, whoseFigures } from "../../model/trends/whose.ts";
 import { CopyButton, Sign } from "../../parts/small.tsx";
 
 /** The query that gives a panel's numbers. */
 export type PanelSql = { readonly text: string; readonly isOpen: boolean; readonly toggle: () => void };
 
+/** The filters of the view that a panel stands in. */
+export const PanelFilters = createContext<Filters>({ developers: [], labels: [] });
+
 export type PanelProps = {
-  readonly name: string;
+  readonly name: ChartName;
   readonly title: string;
   /** The definition of the count, in a sentence. */
   readonly definition: string;
@@ -19,10 +25,12 @@ export type PanelProps = {
 /** One of the small multiples: what it shows, what that means, and the query that gives the same. */
 export function Panel({ name, title, definition, sql, error, children }: PanelProps) {
   const id = useId();
+  const whose = whoseFigures(name, useContext(PanelFilters), about.value?.token);
   return (
     <section class="trend" aria-label={title} data-chart={name}>
       <header>
         <h2>{title}</h2>
+        <WhoseTag whose={whose} />
         <button
           type="button"
           class="quiet"
@@ -46,9 +54,21 @@ export function Panel({ name, title, definition, sql, error, children }: PanelPr
         <div id={id} class="sql" hidden={!sql.isOpen}>
           {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached with the keyboard */}
           <pre tabIndex={0}>{sql.text}</pre>
+          {whose === "team" && (
+            <p class="quiet-text">
+              It counts your own rows. The schema <code>tapedeck_team</code> has the team's sums.
+            </p>
+          )}
           <CopyButton text={() => sql.text}>Copy SQL</CopyButton>
         </div>
       </div>
     </section>
   );
+}
+
+const tags: Readonly<Record<Whose, string>> = { team: "the team's", own: "only yours" };
+
+/** Whose figures stand beside it; nothing where all developers are shown. */
+export function WhoseTag({ whose }: { readonly whose: Whose | undefined }) {
+  return whose === undefined ? null : <span class="whose quiet-text">{tags[whose]}</span>;
 }

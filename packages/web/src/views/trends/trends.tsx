@@ -6,10 +6,12 @@ import { readFittedRange } from "../../data/read-fitted-range.ts";
 import { type OverTime, readTrends, type Trends } from "../../data/read-trends.ts";
 import { useReading } from "../../data/reading.ts";
 import { useTitle } from "../../data/tab.ts";
-import { lostSince } from "../../data/tapedeck.ts";
+import { about, lostSince } from "../../data/tapedeck.ts";
+import { nothingRecorded } from "../../model/own.ts";
 import { type Choice, choiceOf, groupFor, hasRange, type Pick, trendsPath } from "../../model/trends/choice.ts";
 import { seriesOf, shareText } from "../../model/trends/figures.ts";
 import { type ChartQuery, sqlOf } from "../../model/trends/sql.ts";
+import { whoseText } from "../../model/trends/whose.ts";
 import { dateAt } from "../../model/trends/zone.ts";
 import { ErrorNotice, Loading } from "../../parts/small.tsx";
 import { navigate } from "../../router.ts";
@@ -18,7 +20,7 @@ import { ChoiceBar } from "./choice-bar.tsx";
 import { CostSummary } from "./cost-summary.tsx";
 import { FailuresPanel } from "./failures-panel.tsx";
 import { LoopsBehind } from "./loops-behind.tsx";
-import type { PanelSql } from "./panel.tsx";
+import { PanelFilters, type PanelSql } from "./panel.tsx";
 import { SidesPanel } from "./sides-panel.tsx";
 import { CommandsPanel, FlakyPanel, SlowPanel } from "./tables.tsx";
 import { WaitsPanel } from "./waits-panel.tsx";
@@ -91,6 +93,7 @@ function TrendsPanels({ trends, choice }: TrendsPanelsProps) {
     toggle: () => navigate(trendsPath({ ...choice, sql: toggled(choice.sql, query) }), { replace: true }),
   });
   const go = (pick: Pick) => navigate(trendsPath({ ...choice, pick }));
+  const whose = whoseText(choice, about.value?.token);
   const pickBins = (chart: Pick["chart"]) => (from: number, to: number) => go({ chart, ...binNames(trends, from, to) });
   return (
     <div class="trends">
@@ -103,44 +106,47 @@ function TrendsPanels({ trends, choice }: TrendsPanelsProps) {
           <p class="hint quiet-text">Click a bar or a row, or drag over a chart, to see the loops behind it.</p>
         )}
       </header>
+      {!hasNothing && whose !== undefined && <p class="quiet-text">{whose}</p>}
       {/* Before anything is recorded, there is nothing to choose from. */}
       {(!hasNothing || trends.developers.length > 0) && <ChoiceBar choice={choice} days={days} {...trends} />}
       {hasNothing ? (
         <Nothing trends={trends} choice={choice} />
       ) : (
-        <div class={choice.pick === undefined ? "charts" : "charts has-behind"}>
-          <CostSummary trends={trends} go={go} />
-          <div class="multiples">
-            {trends.sides !== undefined && choice.by !== undefined && (
-              <SidesPanel
-                answered={trends.sides}
-                by={choice.by}
+        <PanelFilters.Provider value={choice}>
+          <div class={choice.pick === undefined ? "charts" : "charts has-behind"}>
+            <CostSummary trends={trends} go={go} />
+            <div class="multiples">
+              {trends.sides !== undefined && choice.by !== undefined && (
+                <SidesPanel
+                  answered={trends.sides}
+                  by={choice.by}
+                  choice={choice}
+                  sql={sql("sides")}
+                  pick={(of) => go({ chart: "sides", of })}
+                />
+              )}
+              <LoopPanels trends={trends} choice={choice} sql={sql} pickBins={pickBins} go={go} />
+              <FailuresPanel
+                answered={causes}
                 choice={choice}
-                sql={sql("sides")}
-                pick={(of) => go({ chart: "sides", of })}
+                bins={bins}
+                before={trends.before.value}
+                sql={sql("failures")}
+                pick={(range, of) =>
+                  go({
+                    chart: "failures",
+                    ...(range && binNames(trends, ...range)),
+                    ...(of !== undefined && { of }),
+                  })
+                }
               />
+              <TablePanels trends={trends} choice={choice} sql={sql} go={go} />
+            </div>
+            {choice.pick !== undefined && (
+              <LoopsBehind choice={choice} pick={choice.pick} bins={bins} causes={causes.value} />
             )}
-            <LoopPanels trends={trends} choice={choice} sql={sql} pickBins={pickBins} go={go} />
-            <FailuresPanel
-              answered={causes}
-              choice={choice}
-              bins={bins}
-              before={trends.before.value}
-              sql={sql("failures")}
-              pick={(range, of) =>
-                go({
-                  chart: "failures",
-                  ...(range && binNames(trends, ...range)),
-                  ...(of !== undefined && { of }),
-                })
-              }
-            />
-            <TablePanels trends={trends} choice={choice} sql={sql} go={go} />
           </div>
-          {choice.pick !== undefined && (
-            <LoopsBehind choice={choice} pick={choice.pick} bins={bins} causes={causes.value} />
-          )}
-        </div>
+        </PanelFilters.Provider>
       )}
     </div>
   );
@@ -302,10 +308,12 @@ function sharesOf({ all, bins }: OverTime<LoopFigures>): readonly Figure[] {
 
 function Nothing({ trends, choice }: TrendsPanelsProps) {
   const { pick: _, ...unpicked } = choice;
+  const none = nothingRecorded(about.value?.token);
   if (trends.developers.length === 0) {
     return (
       <div class="empty">
-        <h2>Nothing is recorded yet</h2>
+        <h2>{none.title}</h2>
+        {none.reason !== undefined && <p>{none.reason}</p>}
         <p>
           The first loop that ends is the first point here. <a href="/">How to record one</a>
         </p>

@@ -1,6 +1,7 @@
 import { httpStatusOf, TapedeckError, toErrorBody } from "@tapedeck/shared/errors/errors";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { Authenticator } from "../../../auth/authenticator.ts";
+import { onlyDeveloper } from "../../../privacy/own-developer.ts";
 import type { Privacy } from "../../../privacy/settings.ts";
 import type { PresentedLogin } from "../sign-in-cookie.ts";
 
@@ -24,6 +25,8 @@ export type ServerInfo = {
     readonly workspace: string;
     readonly roles: readonly string[];
     readonly developer?: string;
+    /** Other developers are hidden from it: it sees its own recordings, and sums of the team. */
+    readonly seesOnlyOwn?: true;
   };
 };
 
@@ -62,8 +65,16 @@ export function aboutRoute(app: FastifyInstance, options: AboutOptions): void {
     const isNobody = login.authorization === undefined && login.session === undefined;
     if (auth === "none" || isNobody) return about;
     try {
-      const { who, workspace, roles = [], developer } = await authenticate({ ...login, peer: request.ip });
-      return { ...about, token: { name: who, workspace, roles: [...roles], ...(developer && { developer }) } };
+      const caller = await authenticate({ ...login, peer: request.ip });
+      const { who, workspace, roles = [], developer } = caller;
+      const token: ServerInfo["token"] = {
+        name: who,
+        workspace,
+        roles: [...roles],
+        ...(developer && { developer }),
+        ...(onlyDeveloper(privacy.developers, caller) !== undefined && { seesOnlyOwn: true }),
+      };
+      return { ...about, token };
     } catch (error) {
       if (!(error instanceof TapedeckError)) throw error;
       return reply.code(httpStatusOf(error.code)).send({ error: toErrorBody(error) });
