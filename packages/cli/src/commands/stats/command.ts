@@ -23,7 +23,7 @@ function kindCommand(kind: StatsKind): Command {
       [...kind.group],
     )
     .option("--zone <zone>", "time zone of hours, days and weeks, such as Europe/Berlin (default: UTC)")
-    .addOption(new Option("-n, --limit <n>", "show at most n rows").argParser(wholeNumber))
+    .addOption(new Option("-n, --limit <n>", "show at most n").argParser(wholeNumber))
     .addOption(jsonOption())
     .addOption(urlOption())
     .addHelpText("after", `\nExample:\n${kind.examples.map((words) => `  tapedeck stats ${name} ${words}`).join("\n")}`)
