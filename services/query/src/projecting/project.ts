@@ -4,9 +4,9 @@
 //                        \--an event can't be applied--> applyApart(): it is set aside, the rest goes on
 //
 // 1. A batch, or a part of it, and its checkpoint are one transaction: an event counts once, however often this is killed.
-// 2. Tables follow the log that they were made from (epoch), or one that was restored from it at or after their position.
-//    Empty tables follow any.
-// 3. The next batch is computed while the last one commits; it fails if that commit failed.
+// 2. Tables follow the log that they were made from (epoch), or a restored copy of it that reaches their position. Empty
+//    tables follow any log.
+// 3. The next batch is computed while the last one commits. If that commit fails, the next batch fails too.
 // 4. One event that can't be applied stops no other, and is reported until a later version applies it.
 // A fold's state is stored whole, as one row per session: columns for all that it remembers would describe it twice.
 import type { LogReader } from "@tapedeck/shared/log/log";

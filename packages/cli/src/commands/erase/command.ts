@@ -13,8 +13,7 @@ With --developer, removes all sessions and sources of a developer, the oldest fi
 while one of them is recorded.
 
 The server removes it piece by piece, also if this command is stopped; the same command shows the progress. Earlier backups \
-still contain it, and earlier exports, which are listed. Works on this machine; with --url, or after \`tapedeck login\`, \
-elsewhere with an admin's token.`)
+still contain it, and earlier exports, which are listed.`)
     .option("--session <ulid>", "the session to erase (see `tapedeck sessions`)")
     .option("--developer <name>", "the developer to erase", namePart)
     .option("--yes", "skip the confirmation")

@@ -3,11 +3,12 @@
 //   reader A --turn--> pull (64 … 1,000 messages, 1 MiB) --> given one by one --> next turn …
 //   reader B --------turn--> pull --> …                    (a semaphore hands out the turns)
 //
-// 1. A reader holds one pull at most: one that pauses blocks no other, and after 5 s drops what it has not taken.
+// 1. A reader holds one pull at most. A reader that pauses blocks no other. After 5 s it drops what its caller has not taken,
+//    and reads that again later.
 // 2. Messages that were dropped at the log's beginning, or can't be read, end the reading with an OutOfRangeError, after
-//    everything before them.
+//    everything before them. (Holes further on are reported by log/holes/.)
 // 3. The leader says where the range ends, because a replica may lag behind and have nothing more to deliver.
-// 4. A reader that creates another consumer gets nothing of a stream that replaced this one.
+// 4. A reader that has to create its consumer again checks that the stream is still the same, so it never mixes two.
 // How losses are distinguished from erasures: docs/decisions/0019-damage-is-found-by-cursors.md.
 import { abortable } from "../../sync/abortable.ts";
 import { backoff, delay } from "../../sync/delay.ts";
@@ -31,7 +32,7 @@ export type HistoryDeps<T> = StreamAccess & {
   readonly warn: Warn;
   /** @throws LogReplacedError when the stream is another one than at the beginning */
   readonly checkSame: () => Promise<void>;
-  /** What it does where messages are missing that are neither erased nor expired. */
+  /** Decides whether missing messages are a loss. */
   readonly losses: Losses;
   /** Shared by all readers of history. */
   readonly shift: Shift;
@@ -50,7 +51,7 @@ export type MessageRange = { readonly first: Sequence; readonly last: Sequence; 
 /**
  * Reads pull by pull, each in its own turn, so a paused reader blocks no other. A range from message 1 on begins with what
  * the log still has.
- * @throws OutOfRangeError where messages are missing that are neither erased nor expired, after all before them were delivered
+ * @throws OutOfRangeError where messages were dropped or can't be read, after all before them were delivered
  */
 export async function* readHistory<T>(
   deps: HistoryDeps<T>,
@@ -89,7 +90,7 @@ export type Stretch = { readonly messages: readonly Delivered[]; readonly upTo: 
 /**
  * The beginning of a range, as much as one pull brings, and not more than `maxMessages`. Waits while the log is unavailable.
  * Undefined: the signal has aborted.
- * @throws OutOfRangeError where messages are missing that are neither erased nor expired, or LogReplacedError
+ * @throws OutOfRangeError where messages were dropped or can't be read, or LogReplacedError
  */
 export async function readStretch(
   deps: Omit<HistoryDeps<never>, "read">,

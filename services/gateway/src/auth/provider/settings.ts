@@ -94,7 +94,7 @@ export function providerSettings(read: SettingsReader, context: ProviderContext)
     description: "The claim with the developer for the role `recorder`; one that people cannot change themselves.",
   });
   const written = read.custom<WrittenGrants, WrittenGrants>("oidc.grants", grants, [], {
-    description: "Which claims give which roles. Without a grant a person has no access.",
+    description: "Which claims give which roles.",
   });
   const page = pageSettings(read);
   if (issuer === undefined) {
@@ -123,8 +123,7 @@ function pageSettings(read: SettingsReader): PageSignInSettings | undefined {
     description: "That client's secret; none for a public client.",
   });
   const pageUrl = read.string("oidc.pageUrl", undefined, {
-    description:
-      "The page's address, such as `https://tapedeck.example:7052`. The provider has to allow its `/api/v1/sign-in/callback` as a redirect URI.",
+    description: "The page's address, such as `https://tapedeck.example:7052`.",
   });
   const scopes = read.list("oidc.scopes", ["openid", "profile"], {
     description: "The scopes that the page asks for; they include `openid`.",

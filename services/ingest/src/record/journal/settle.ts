@@ -1,3 +1,15 @@
+// Whether a message is in the log, however its publish ended.
+//
+//   publish --acknowledged--> written
+//      ^  \--refused--> not written: wait, publish again
+//      |   \--no answer, or another sequence expected--> lastOf(source) --ours--> written
+//      |                                                    |      \--any other--> LostRaceError
+//      \----------------------wait---------the one before---/
+//
+// 1. Every attempt has the same bytes and the same expected sequence, so the log takes one of them at most.
+// 2. A message is ours by the writer's id and the cursor. No two writers have the same id.
+// 3. After half its time to live, a message that is not there may have expired: that is a LostRaceError, too.
+// A full disk: docs/decisions/0020-a-full-disk.md.
 import type { MessageGroup } from "@tapedeck/shared/log/grouping";
 import type { Cursor, LastOfSource, LogWriter, NewEvent, PublishOutcome } from "@tapedeck/shared/log/log";
 import type { Sequence } from "@tapedeck/shared/log/offset";

@@ -1,3 +1,12 @@
+// One source in the log, as its recorder knows it.
+//
+//   facts --numbers--> numbered events --publish()--> history (at once)
+//                                                \--> writer: queue --> log --> acknowledged
+//
+// 1. Events are published in the order in which they were numbered.
+// 2. The history has events that the log has not acknowledged yet. A journal whose writer has ended is never used again.
+// 3. If the last message may expire, a checkpoint repeats the source's cursor before that.
+// How a message gets into the log: writer.ts. What a lost answer means: settle.ts.
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Hello } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { ownChannel } from "@tapedeck/shared/events/kinds";
