@@ -246,7 +246,7 @@ export function ingestSettings(read: SettingsReader): IngestConfig {
     workspace: workspaceSetting(read),
     grpc: {
       host: read.string("ingest.grpc.host", "127.0.0.1", {
-        description: "Where ingest listens. Change it only for services on several machines.",
+        description: "Where ingest listens.",
       }),
       port: read.port("ingest.grpc.port", 7054, { description: "gRPC of ingest, for the gateway only." }),
     },

@@ -53,7 +53,7 @@ export function querySettings(read: SettingsReader): QueryConfig {
   const config = {
     grpc: {
       host: read.string("query.grpc.host", "127.0.0.1", {
-        description: "Where query listens. Change it only for services on several machines.",
+        description: "Where query listens.",
       }),
       port: read.port("query.grpc.port", 7053, { description: "gRPC of query, for the gateway only." }),
     },

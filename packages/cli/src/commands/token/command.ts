@@ -95,9 +95,8 @@ Example:
 export const tokenCommand = () =>
   new Command("token")
     .summary("create, list, revoke and renew tokens")
-    .description(`Creates, lists, revokes and renews tokens, which give access if \`auth: tokens\` is set. Works on this machine; \
-with --url, or after \`tapedeck login\`, elsewhere with an admin's token, for that token's workspace. --data \
-means this machine also after a login.`)
+    .description(`Creates, lists, revokes and renews tokens, which give access if \`auth: tokens\` is set. On another \
+server they are those of your token's workspace.`)
     .addCommand(createCommand())
     .addCommand(listCommand())
     .addCommand(revokeCommand())
