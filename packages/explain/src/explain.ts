@@ -27,7 +27,7 @@ export function explain(step: StepOutput): Explanation | undefined {
 
 const exitCode = /\bexit(?: status| code|ed with) \d{1,3}$/;
 
-/** Of a command that printed nothing, its exit code is all there is to know. */
+/** If a command printed nothing, its exit code is all that is known. */
 function exitedOr(found: Explanation, printed: readonly Line[]): Explanation {
   const isSilent = printed.every(({ bare }) => bare === "" || announcement.test(bare) || isHollow(bare));
   const isExit = found.reason === "other" && isSilent && exitCode.test(found.cause);
