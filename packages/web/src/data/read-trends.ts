@@ -285,10 +285,14 @@ const reads: Readonly<Record<Pick["chart"], ReadBehind>> = {
   failures: async ({ stats }, range, { of }, { causes }) => {
     const { items } = await stats.failures({ ...range, group: [...rows, "phase", "reason", "cause"] });
     const top = new Set(causes.top.map(({ key }) => key));
+    const isOneCause = of !== undefined && of !== restKey;
     const predicate = (key: string) => of === undefined || (of === restKey ? !top.has(key) : key === of);
-    return items
-      .filter((row) => predicate(causeKey(row)))
-      .map((row) => behind(row, { isFailed: true, text: textOf(row) }));
+    return (
+      items
+        .filter((row) => predicate(causeKey(row)))
+        // The list's title has the one cause of all.
+        .map((row) => behind(row, { isFailed: true, text: isOneCause ? (row.phase ?? "") : textOf(row) }))
+    );
   },
   slow: async ({ stats }, range, { of = "" }) =>
     (await stats.builds({ ...range, ...artifactOf(of), group: rows })).items

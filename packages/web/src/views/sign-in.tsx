@@ -6,7 +6,7 @@ import { CopyButton } from "../parts/small.tsx";
 
 /** Where developers are hidden, a token that names none sees nobody. */
 function commandFor(privacy: ServerInfo["privacy"]): string {
-  const whose = privacy === undefined || privacy.developers === "shown" ? "" : " --developer <you>";
+  const whose = privacy === undefined || privacy.developers === "shown" ? "" : ' --developer "$USER"';
   return `tapedeck token create --name me --role viewer${whose} -q`;
 }
 

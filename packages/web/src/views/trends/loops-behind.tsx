@@ -44,7 +44,11 @@ export function LoopsBehind({ choice, pick, bins, causes }: LoopsBehindProps) {
     },
     setError,
   );
-  useEffect(() => section.current?.scrollIntoView({ block: "nearest" }), [found, error]);
+  useEffect(() => {
+    // Beside the charts it is seen already, and what was clicked must not move away.
+    const top = section.current?.getBoundingClientRect().top ?? 0;
+    if (top < 0 || top > innerHeight / 2) section.current?.scrollIntoView({ block: "nearest" });
+  }, [found, error]);
   const { title, took } = whats[pick.chart];
   const { pick: _, ...unpicked } = choice;
   return (
