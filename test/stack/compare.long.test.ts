@@ -303,8 +303,16 @@ describe("in the terminal", () => {
       'no matches for kind "Deploymint"',
     );
     // Without a name it is about the source that failed last.
-    const { items } = JSON.parse((await tapedeck("search", "--outcome", "failed", "-n", "1", "--json")).out);
-    expect((await tapedeck("why", "--json")).out).toContain(`"source":"${items[0].source}"`);
+    const newest = ["--outcome", "failed", "--kind", "loop,command", "-n", "1", "--json"];
+    const [{ source }] = JSON.parse((await tapedeck("search", ...newest)).out).items;
+    expect((await tapedeck("why", "--json")).out).toContain(`"source":"${source}"`);
+    expect(await tapedeck("logs", "--failed")).toEqual({ ...(await tapedeck("logs", source, "--failed")), code: 0 });
+    // The line that it names works where it is pasted.
+    const line = /^output: +\S*tapedeck (.*)$/m.exec(out)?.[1] ?? "";
+    expect(await tapedeck(...line.split(" "))).toMatchObject({
+      code: 0,
+      out: expect.stringContaining("MalformedYAMLError"),
+    });
     expect((await tapedeck("why", "-s", "nobody/shop")).err).toContain("nobody/shop");
   });
 

@@ -6,6 +6,7 @@ import { CommandError } from "../../command-error.ts";
 import { spokenSource } from "../../display/source-name.ts";
 import { fullLoopName, namedLoop } from "../../sources/named-loop.ts";
 import { oneSource } from "../../sources/named-source.ts";
+import { newestToFail } from "../../sources/newest-to-fail.ts";
 import type { TextEvent } from "./text-event.ts";
 
 /** Which output is shown: where in the log it is, and which of it there. */
@@ -46,7 +47,9 @@ export async function scopeOf(api: ApiClient, options: ScopeOptions): Promise<Sc
   const loop = await loopOf(api, options);
   const of = session !== undefined || loop !== undefined ? undefined : await oneSource(api, what ?? source);
   if (loop === undefined && !failed) return sessionScope(await sessionOf(api, session, of));
-  const { left } = await api.get<Comparison>("/api/v1/compare", { left: loop ?? session ?? of });
+  const { left } = await api.get<Comparison>("/api/v1/compare", {
+    left: loop ?? session ?? of ?? (await newestToFail(api)),
+  });
   if (!failed) return loopScope(api, left);
   if (left.failure === null) throw new CommandError(`nothing has failed in ${nameOf(left)}.`);
   return failureScope(api, left, left.failure);

@@ -1,11 +1,13 @@
 import type { ComparedSide, Comparison } from "@tapedeck/client";
-import { type ApiClient, apiAt, type Page } from "../../api/api.ts";
+import { type ApiClient, apiAt } from "../../api/api.ts";
 import { coloured } from "../../display/colour.ts";
 import { comparisonText, sideLine } from "../../display/comparison.ts";
 import { print, printJson } from "../../display/output.ts";
 import { spokenSource } from "../../display/source-name.ts";
+import { programName } from "../../program-name.ts";
 import { fullLoopName, loopNames } from "../../sources/named-loop.ts";
 import { namedSide } from "../../sources/named-side.ts";
+import { newestToFail } from "../../sources/newest-to-fail.ts";
 
 export type WhyOptions = { readonly url?: string; readonly json?: boolean; readonly source?: string };
 
@@ -29,13 +31,6 @@ export async function why(what: string | undefined, { url, json, source }: WhyOp
   print(`\n${(await places(left, api)).join("\n")}`);
 }
 
-/** The source that failed last, of all. Undefined: none has. */
-async function newestToFail(api: ApiClient): Promise<string | undefined> {
-  const failed = { outcome: "failed", kind: ["loop", "command"], limit: 1 };
-  const { items } = await api.get<Page<{ readonly source: string }>>("/api/v1/search", failed);
-  return items[0]?.source;
-}
-
 /** Where there is more to see: the page, and the whole output. */
 async function places(left: ComparedSide, api: ApiClient): Promise<string[]> {
   const { unit, session, failure, position } = left;
@@ -44,6 +39,6 @@ async function places(left: ComparedSide, api: ApiClient): Promise<string[]> {
   const output = isLoop ? (await loopNames(api, [left]))(left) : `--session ${session}`;
   return [
     `${coloured("dim", "page:  ")} ${api.base}${path}`,
-    `${coloured("dim", "output:")} tapedeck logs ${output}${failure === null ? "" : " --failed"}`,
+    `${coloured("dim", "output:")} ${programName().here} logs ${output}${failure === null ? "" : " --failed"}`,
   ];
 }
