@@ -170,7 +170,9 @@ async function foldedUpTo(database: string): Promise<number> {
   const client = new Client(database);
   await client.connect();
   try {
-    const { rows } = await client.query<{ position: string }>("select position from tapedeck_internal.checkpoint");
+    const { rows } = await client.query<{ position: string }>(
+      "select max(position) as position from tapedeck_internal.checkpoint",
+    );
     return Number(rows[0]?.position ?? 0);
   } finally {
     await client.end();

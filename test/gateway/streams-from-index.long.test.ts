@@ -56,7 +56,7 @@ class Index {
   }
 
   get position(): Offset {
-    return this.#query?.position ?? logStart;
+    return this.#query?.positionOf("acme") ?? logStart;
   }
 
   async findEvents(request: Parameters<QueryClient["findEvents"]>[0]) {

@@ -12,6 +12,7 @@ import { openLog } from "@tapedeck/shared/log/jetstream";
 import type { LogReader, RecordedEvent } from "@tapedeck/shared/log/log";
 import { logStart, mayHoldEvents } from "@tapedeck/shared/log/offset";
 import { sourceFilter } from "@tapedeck/shared/log/subjects";
+import { WorkspaceLogs } from "@tapedeck/shared/log/workspace-logs";
 import { createLogger, type Logger, silentLogger } from "@tapedeck/shared/service/logger";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
@@ -145,7 +146,9 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   const gateway = cleanup.use(await startGateway(gatewayConfig, logger));
   const dial = () => connect({ servers: nats.url });
   const connection = cleanup.adopt(await (options.connect ?? dial)(), (nc) => nc.close());
-  const log = cleanup.use(await openLog(connection, { syncKnown: true, timeoutMs: 20_000 })).reader;
+  const open = (streamName: string) => openLog(connection, { streamName, syncKnown: true, timeoutMs: 20_000 });
+  const logs = cleanup.use(new WorkspaceLogs({ nats: connection, open }));
+  const log = (await logs.of("default")).reader;
 
   const { developer, project, upstream } = sources[0] ?? { developer: "alice", project: "shop", upstream: "skaffold" };
   const source = sourceName({ workspace: "default", developer, project, upstream });
@@ -174,7 +177,9 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   const events = () => eventsOf(source);
   const caughtUp = async () => {
     const { lastOffset } = await log.bounds();
-    await until(() => query.position >= lastOffset, { message: "query to reach the log's end" });
+    const workspaces = await logs.names();
+    const isThere = () => workspaces.every((workspace) => query.positionOf(workspace) >= lastOffset);
+    await until(isThere, { message: "query to reach the log's end" });
   };
   const frames = (recorded: readonly RecordedEvent[]) => {
     const session = recorded.findLast(({ event }) => event.kind === "session.started")?.event.session;

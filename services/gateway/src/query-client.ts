@@ -45,7 +45,8 @@ export type QueryClient = AsyncDisposable & {
   buildStats(request: Partial<BuildStatsRequest>): Promise<BuildStatsResponse>;
   stats(about: string, of: Partial<BuildStatsRequest>): Promise<StatsResponse>;
   findEvents(request: FindEventsRequest): Promise<FindEventsResponse>;
-  position(): Promise<PositionResponse>;
+  /** Without a workspace: only whether query answers. */
+  position(workspace?: string): Promise<PositionResponse>;
   /** `workspace`: empty for all. */
   setAside(workspace: string): Promise<SetAsideResponse>;
 };
@@ -127,7 +128,7 @@ export function queryClient(
     buildStats: (request) => unary(QueryService.buildStats, { ...BuildStatsRequest.create(), ...request }),
     stats: (about, of) => unary(QueryService.stats, { about, of: { ...BuildStatsRequest.create(), ...of } }),
     findEvents: (request) => unary(QueryService.findEvents, request),
-    position: () => unary(QueryService.position, {}),
+    position: (workspace = "") => unary(QueryService.position, { workspace }),
     setAside: (workspace) => unary(QueryService.setAside, { workspace }),
     [Symbol.asyncDispose]: async () => client.close(),
   };

@@ -48,7 +48,7 @@ async function storeOn(log: ConnectedLog, ingest: string, signal: AbortSignal): 
   assertSameLog(log, await knownEnds(await jetstreamManager(nats, { timeout: 2_000, checkAPI: false })));
   // Query has committed what was in the log. The ends that are kept beside the log may be a second older.
   const hasQuery = (await ends.tables())?.epoch === log.epoch;
-  const tables = hasQuery ? await requestTablesEnd(nats, tablesMs, signal) : undefined;
+  const tables = hasQuery ? await requestTablesEnd(nats, tablesMs, { signal }) : undefined;
   if (tables !== undefined) ends.tablesReported(tables);
   const assertWhole = () => assertLogEnd(log, ends);
   await assertWhole();

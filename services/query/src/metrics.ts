@@ -1,7 +1,8 @@
-import { messagesBetween, type Offset, sequenceOf } from "@tapedeck/shared/log/offset";
+import { messagesBetween, sequenceOf } from "@tapedeck/shared/log/offset";
 import { Counter, createMetrics, Gauge, Histogram, type Registry } from "@tapedeck/shared/service/metrics";
 import type { Projected } from "./projecting/project.ts";
 import type { SetAsideSource } from "./projecting/set-aside.ts";
+import type { WorkspaceState } from "./projecting/workspace-state.ts";
 
 export type QueryMetrics = {
   readonly registry: Registry;
@@ -12,15 +13,13 @@ export type QueryMetrics = {
 };
 
 export type MetricSources = {
-  /** The position of the tables. */
-  readonly position: () => Offset;
-  /** The log's end; undefined while it is unknown. */
-  readonly logEnd: () => Promise<Offset | undefined>;
+  /** The workspaces that are projected. */
+  readonly states: () => readonly Pick<WorkspaceState, "workspace" | "progress" | "log">[];
   /** How many events were set aside, by source; empty while the tables can't be read. */
   readonly setAside: () => Promise<readonly Pick<SetAsideSource, "source" | "events">[]>;
 };
 
-export function queryMetrics({ position, logEnd, setAside }: MetricSources): QueryMetrics {
+export function queryMetrics({ states, setAside }: MetricSources): QueryMetrics {
   const registry = createMetrics("query");
   const registers = [registry];
   const events = new Counter({ name: "tapedeck_query_events_total", help: "Events applied to the tables.", registers });
@@ -53,7 +52,7 @@ export function queryMetrics({ position, logEnd, setAside }: MetricSources): Que
     buckets: [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10],
     registers,
   });
-  positionGauges(registry, position, logEnd);
+  positionGauges(registry, states);
   new Gauge({
     name: "tapedeck_query_set_aside_events",
     help: "Events that could not be applied to the tables, of the 100 sources that had one last.",
@@ -80,24 +79,36 @@ export function queryMetrics({ position, logEnd, setAside }: MetricSources): Que
   };
 }
 
-/** The position of the tables, and how far the log is ahead of it. */
-function positionGauges(registry: Registry, position: () => Offset, logEnd: () => Promise<Offset | undefined>): void {
+/** More workspaces than this are not named. */
+const maxWorkspaces = 100;
+
+/** The position of the tables of each workspace, and how far its log is ahead of it. */
+function positionGauges(registry: Registry, states: MetricSources["states"]): void {
   const registers = [registry];
+  const labelNames = ["workspace"];
+  const named = () => states().slice(0, maxWorkspaces);
   new Gauge({
     name: "tapedeck_query_position",
-    help: "The number of the log's message that the tables reflect.",
+    help: "The number of the message in the log of the workspace that the tables reflect, of 100 workspaces.",
+    labelNames,
     registers,
     collect() {
-      this.set(sequenceOf(position()));
+      this.reset();
+      for (const { workspace, progress } of named()) this.set({ workspace }, sequenceOf(progress.position));
     },
   });
   new Gauge({
     name: "tapedeck_query_lag_events",
-    help: "How many messages of the log the tables are behind.",
+    help: "How many messages of the log of the workspace the tables are behind, of 100 workspaces.",
+    labelNames,
     registers,
     async collect() {
-      const end = await logEnd();
-      if (end !== undefined) this.set(Math.max(0, messagesBetween(position(), end)));
+      this.reset();
+      const measure = async ({ workspace, progress, log }: ReturnType<typeof named>[number]) => {
+        const end = await log?.bounds().catch(() => undefined);
+        if (end !== undefined) this.set({ workspace }, Math.max(0, messagesBetween(progress.position, end.lastOffset)));
+      };
+      await Promise.all(named().map(measure));
     },
   });
 }

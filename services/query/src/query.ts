@@ -1,15 +1,14 @@
-import { LogConnector } from "@tapedeck/shared/log/connect-log";
+import { type ConnectedLog, LogConnector } from "@tapedeck/shared/log/connect-log";
 import { HolesWatch, type KnownHole } from "@tapedeck/shared/log/holes/known-holes";
-import type { Offset } from "@tapedeck/shared/log/offset";
+import { logStart, type Offset } from "@tapedeck/shared/log/offset";
 import { shortList } from "@tapedeck/shared/output/short-list";
 import { startHealthServer } from "@tapedeck/shared/service/health";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { openCertificate } from "@tapedeck/shared/service/tls/certificate";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { sql } from "kysely";
-import type { ApiDeps } from "./api/deps.ts";
 import { LastSeenSources } from "./api/last-seen-sources.ts";
-import { type ApiOptions, startApi } from "./api/server.ts";
+import { type ApiOptions, type DepsOf, startApi } from "./api/server.ts";
 import type { QueryConfig } from "./config.ts";
 import { watchReaders } from "./db/access/watch-readers.ts";
 import { openDatabase } from "./db/database.ts";
@@ -17,12 +16,15 @@ import { queryMetrics } from "./metrics.ts";
 import { defaultLimits } from "./projecting/batches.ts";
 import { DriftWatch } from "./projecting/drift-watch.ts";
 import { ViewFiller } from "./projecting/fill-views.ts";
+import { forgetWorkspace } from "./projecting/forget/workspace.ts";
 import { keepProjecting } from "./projecting/keep-projecting.ts";
-import { ProjectedPosition } from "./projecting/progress.ts";
-import { keepDroppingRetired, rebuild } from "./projecting/rebuild.ts";
+import { rebuild } from "./projecting/rebuild.ts";
+import { rebuildWorkspace } from "./projecting/rebuild-workspace.ts";
 import type { SetAsideSource } from "./projecting/set-aside.ts";
 import { keepBuildDays } from "./projecting/sum-build-days.ts";
-import { QueryReadiness } from "./readiness.ts";
+import { keepDroppingRetired } from "./projecting/swap.ts";
+import { logsOver, type WorkspaceLogs } from "./projecting/workspace-logs.ts";
+import { QueryReadiness, type WaitingWorkspace } from "./readiness.ts";
 import { folds } from "./views/folds.ts";
 import { NewestStates } from "./views/states/newest-states.ts";
 import { views } from "./views/views.ts";
@@ -32,8 +34,10 @@ export type Query = AsyncDisposable & {
   /** gRPC, "host:port". */
   readonly address: string;
   readonly addresses: Readonly<Record<"grpc" | "health", string>>;
-  /** The position that the tables reflect. */
-  readonly position: Offset;
+  /** The position that the tables of a workspace reflect. */
+  readonly positionOf: (workspace: string) => Offset;
+  /** Removes the rows of a workspace: nothing of it is answered any more when it resolves. See forgetWorkspace. */
+  readonly forget: (workspace: string) => Promise<boolean>;
   /** Rejects for an error that does not go away by itself; the message is one sentence for people. */
   readonly failed: Promise<never>;
 };
@@ -42,39 +46,51 @@ export type Query = AsyncDisposable & {
 const startMs = 5_000;
 
 /** Folds the log into Postgres and answers questions about it. */
-export async function startQuery(config: QueryConfig, logger: Logger): Promise<Query> {
+export async function startQuery(
+  config: QueryConfig,
+  logger: Logger,
+  openLogs: (log: ConnectedLog) => WorkspaceLogs = logsOver,
+): Promise<Query> {
   await using stack = new AsyncDisposableStack();
   const stop = new AbortController();
-  const progress = new ProjectedPosition();
   const writes = stack.use(openDatabase({ url: config.databaseUrl, connections: 2 }));
   const reads = stack.use(openDatabase({ url: config.databaseUrl, statementTimeoutMs: config.timeoutMs }));
   const filler = stack.use(new ViewFiller(writes, logger));
   const metrics = queryMetrics({
-    position: () => progress.position,
-    logEnd: async () => (await readiness.openLog?.reader.bounds().catch(() => undefined))?.lastOffset,
+    states: () => readiness.states.all(),
     setAside: () => readiness.setAside(),
   });
   const readiness = new QueryReadiness(reads, metrics);
   const lastSeen = new LastSeenSources();
   const newest = new NewestStates();
-  const deps: ApiDeps = { database: readiness.database, log: readiness.log, progress, folds, lastSeen, newest };
+  const depsOf: DepsOf = async (workspace) => ({
+    ...(workspace === "" ? readiness.partsOfAll() : await readiness.partsOf(workspace)),
+    folds,
+    lastSeen,
+    newest,
+  });
   const { registry } = metrics;
   const warn = (message: string) => logger.warn(message);
   const certificate = config.tls && stack.use(openCertificate(config.tls, { warn, registry }));
   const api = stack.use(
-    await startApi(deps, { ...apiOptions(config, deps, logger, stop.signal, filler), certificate }),
+    await startApi(depsOf, { ...apiOptions(config, readiness, logger, stop.signal, filler), certificate }),
   );
-  const drift = stack.use(new DriftWatch({ ...deps, logger, onCompared: metrics.compared }));
+  const drift = stack.use(new DriftWatch({ depsOf, folds, logger, onCompared: metrics.compared }));
   const health = stack.use(
     await startHealthServer({
       ...config.health,
       checks: {
         projection: () => readiness.waitingFor,
-        log: async () => (readiness.openLog === undefined ? "not opened yet" : whyNot(readiness.log().bounds())),
+        log: async () => whyNot(readiness.logAnswers()),
         database: () => whyNot(sql`select 1`.execute(reads.db)),
       },
       metrics: registry,
-      details: async () => detailsOf(await readiness.setAside(), await readiness.lost(progress.position)),
+      details: async () =>
+        detailsOf(
+          await readiness.setAside(),
+          await readiness.lost(),
+          readiness.waitingFor === undefined ? readiness.waiting() : [],
+        ),
     }),
   );
 
@@ -83,13 +99,13 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
     database: writes,
     databaseUrl: config.databaseUrl,
     readers: { analystPassword: config.analystPassword, limits: config.readers, developers: config.developers },
-    openLog: async (options) => {
+    openLogs: async (options) => {
       const log = await connector.open(async (opened) => opened, options);
       // Until the connection is closed.
       lastSeen.listen(log.nats);
-      return log;
+      return { log, logs: openLogs(log), [Symbol.asyncDispose]: () => log[Symbol.asyncDispose]() };
     },
-    beside: (log) => {
+    beside: ({ log }) => {
       const beside = new DisposableStack();
       beside.use(drift.listen(log.nats));
       readiness.holes = beside.use(new HolesWatch({ nats: log.nats, epoch: log.epoch, warn })).now;
@@ -97,7 +113,7 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
     },
     views: views({ textRows: config.textRows, newest }),
     limits: { ...defaultLimits, events: config.batchEvents },
-    progress,
+    states: readiness.states,
     logger,
     signal: stop.signal,
     observer: readiness,
@@ -117,9 +133,8 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
   return {
     address: api.address,
     addresses: { grpc: api.address, health: health.address },
-    get position() {
-      return progress.position;
-    },
+    positionOf: (workspace) => readiness.states.get(workspace)?.progress.position ?? logStart,
+    forget: (workspace) => forgetWorkspace(writes.db, workspace),
     failed,
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   };
@@ -127,7 +142,7 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
 
 function apiOptions(
   config: QueryConfig,
-  deps: ApiDeps,
+  readiness: QueryReadiness,
   logger: Logger,
   stop: AbortSignal,
   filler: ViewFiller,
@@ -137,27 +152,35 @@ function apiOptions(
     connectionLimits: config.connectionLimits,
     key: config.servicesKey,
     timeoutMs: config.timeoutMs,
-    rebuild: ({ fresh, signal, onProgress }) =>
-      rebuild({
+    database: readiness.database,
+    rebuild: async ({ workspace, signal, ...options }) => {
+      const parts = {
+        ...options,
         databaseUrl: config.databaseUrl,
-        log: deps.log(),
+        logs: readiness.logs(),
         views: views({ textRows: config.textRows }),
-        fresh,
         signal: AbortSignal.any([signal, stop]),
-        onProgress,
-        fill: (views) => filler.fill(views),
-      }),
+      };
+      if (workspace !== undefined) return rebuildWorkspace({ ...parts, workspace });
+      return rebuild({ ...parts, fill: (views) => filler.fill(views) });
+    },
     onError: (method, cause) => logger.error({ err: cause, method }, "a call failed"),
   };
 }
 
 /** For operators: what the tables do not have although query is ready. */
-function detailsOf(setAside: readonly SetAsideSource[], lost: readonly KnownHole[]): Readonly<Record<string, unknown>> {
-  const warnings = [...warningOfSetAside(setAside), ...warningOfLost(lost)];
+function detailsOf(
+  setAside: readonly SetAsideSource[],
+  lost: readonly KnownHole[],
+  waiting: readonly WaitingWorkspace[],
+): Readonly<Record<string, unknown>> {
+  const ofWaiting = waiting.map(({ workspace, reason }) => `workspace ${workspace} is not projected: ${reason}`);
+  const warnings = [...ofWaiting, ...warningOfSetAside(setAside), ...warningOfLost(lost)];
   if (warnings.length === 0) return {};
   return {
     ...(setAside.length > 0 && { setAside: setAside.map(detailOfSource) }),
     ...(lost.length > 0 && { lost }),
+    ...(waiting.length > 0 && { waiting }),
     warnings,
   };
 }

@@ -1,28 +1,42 @@
-import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { KnownHole } from "@tapedeck/shared/log/holes/known-holes";
-import type { Log } from "@tapedeck/shared/log/jetstream";
 import type { LogReader } from "@tapedeck/shared/log/log";
-import { type Offset, sequenceOf } from "@tapedeck/shared/log/offset";
+import { sequenceOf } from "@tapedeck/shared/log/offset";
+import { sourceParts } from "@tapedeck/shared/source";
+import { delay } from "@tapedeck/shared/sync/delay";
 import type { ApiDeps } from "./api/deps.ts";
 import type { Database } from "./db/database.ts";
 import { withoutReported } from "./lost-events.ts";
 import type { QueryMetrics } from "./metrics.ts";
-import type { ProjectionObserver } from "./projecting/keep-projecting.ts";
+import type { OpenLogs, ProjectionObserver } from "./projecting/keep-projecting.ts";
+import { ProjectedPosition } from "./projecting/progress.ts";
 import type { Projected } from "./projecting/project.ts";
 import { readSetAside, type SetAsideSource } from "./projecting/set-aside.ts";
+import type { WorkspaceLogs } from "./projecting/workspace-logs.ts";
+import { WorkspaceState, WorkspaceStates } from "./projecting/workspace-state.ts";
 
 /** How many sources the readiness and the metrics name. */
 const maxSources = 100;
+/** How many workspaces the readiness names. */
+const maxWorkspaces = 100;
+/** How long an answer waits for a workspace that is just found. */
+const beginMs = 2_000;
 
-/** The parts that query can use at the moment: its tables, its log, and why it does not project. */
-export class QueryReadiness implements ProjectionObserver, Pick<ApiDeps, "database" | "log"> {
+type AnswerParts = Pick<ApiDeps, "workspace" | "database" | "log" | "progress">;
+
+/** A workspace that is not projected, and why. */
+export type WaitingWorkspace = { readonly workspace: string; readonly reason: string };
+
+/** The parts that query can use at the moment: its tables, its logs, and why it does not project. */
+export class QueryReadiness implements ProjectionObserver {
+  readonly states = new WorkspaceStates();
   readonly #reads: Database;
   readonly #metrics: Pick<QueryMetrics, "applied" | "failed">;
   readonly #decided = Promise.withResolvers<void>();
   /** What the log has lost; nothing before query projects. */
   holes: () => readonly KnownHole[] = () => [];
   #hasTables = false;
-  #log: Log | undefined;
+  #open: OpenLogs | undefined;
   #waitingFor: string | undefined = "starting";
 
   constructor(reads: Database, metrics: Pick<QueryMetrics, "applied" | "failed">) {
@@ -30,9 +44,21 @@ export class QueryReadiness implements ProjectionObserver, Pick<ApiDeps, "databa
     this.#metrics = metrics;
   }
 
-  /** Why nothing is projected now; undefined: query projects. */
+  /** Why nothing is projected now; undefined: query projects, and one that waits does not concern the others. */
   get waitingFor(): string | undefined {
-    return this.#waitingFor;
+    const waiting = this.waiting();
+    const areAll = waiting.length > 0 && waiting.length === this.states.all().length;
+    return this.#waitingFor ?? (areAll ? waiting[0]?.reason : undefined);
+  }
+
+  /** The workspaces that are not projected. */
+  waiting(): readonly WaitingWorkspace[] {
+    const waiting = this.states
+      .all()
+      .flatMap(({ workspace, isDecided, waitingFor }) =>
+        isDecided && waitingFor !== undefined ? { workspace, reason: waitingFor } : [],
+      );
+    return waiting.slice(0, maxWorkspaces);
   }
 
   /** Resolves when query projects, or knows why it can't yet. */
@@ -45,13 +71,53 @@ export class QueryReadiness implements ProjectionObserver, Pick<ApiDeps, "databa
     return this.#reads;
   };
 
-  readonly log = (): LogReader => {
-    if (this.#log === undefined) throw new TapedeckError("not_ready", "the log is unavailable: try again in a moment");
-    return this.#log.reader;
+  readonly logs = (): WorkspaceLogs => {
+    if (this.#open === undefined) throw logUnavailable();
+    return this.#open.logs;
   };
 
-  get openLog(): Log | undefined {
-    return this.#log;
+  /** Rejects while the logs can't be read. */
+  async logAnswers(): Promise<void> {
+    if (this.#open === undefined) throw new Error("not opened yet");
+    await this.#open.log.reader.bounds();
+  }
+
+  /** What is no workspace's. */
+  partsOfAll(): AnswerParts {
+    return {
+      workspace: "",
+      database: this.database,
+      log: () => {
+        throw invalidArgument("workspace is missing", "workspace");
+      },
+      progress: new ProjectedPosition(),
+    };
+  }
+
+  /** What answers about a workspace are made from. One that nobody has asked for before is begun, if it has a log. */
+  async partsOf(workspace: string): Promise<AnswerParts> {
+    const state = this.states.get(workspace) ?? this.#begin(workspace);
+    if (!state.isDecided && this.states.onWanted !== undefined) await isDecided(state);
+    if (state.log === undefined && state.refusal === undefined && this.#open !== undefined) {
+      state.log = await this.#open.logs.of(workspace).catch(() => undefined);
+    }
+    return {
+      workspace,
+      progress: state.progress,
+      database: () => {
+        assertAnswered(state);
+        return this.database();
+      },
+      log: () => logOf(state),
+    };
+  }
+
+  #begin(workspace: string): WorkspaceState {
+    const { onWanted } = this.states;
+    if (onWanted === undefined) return new WorkspaceState(workspace);
+    const state = this.states.of(workspace);
+    onWanted(workspace);
+    return state;
   }
 
   /** The sources with events that could not be applied, the last one first; none while the tables can't be read. */
@@ -60,9 +126,12 @@ export class QueryReadiness implements ProjectionObserver, Pick<ApiDeps, "databa
     return await readSetAside(this.#reads.db, { limit: maxSources }).catch(() => []);
   }
 
-  /** What the log has lost before this position, until the tables have the session.gap that reports it. */
-  async lost(position: Offset): Promise<readonly KnownHole[]> {
-    const lost = this.holes().filter(({ last }) => last <= sequenceOf(position));
+  /** What the logs have lost before the positions of the tables, until these have the session.gap that reports it. */
+  async lost(): Promise<readonly KnownHole[]> {
+    const lost = this.holes().filter(({ source, last }) => {
+      const state = this.states.get(sourceParts(source).workspace);
+      return state !== undefined && last <= sequenceOf(state.progress.position);
+    });
     if (lost.length === 0 || !this.#hasTables) return lost;
     return await withoutReported(this.#reads.db, lost).catch(() => lost);
   }
@@ -71,12 +140,16 @@ export class QueryReadiness implements ProjectionObserver, Pick<ApiDeps, "databa
     this.#hasTables = true;
   }
 
-  usesLog(log: Log | undefined): void {
-    this.#log = log;
+  usesLogs(open: OpenLogs | undefined): void {
+    this.#open = open;
   }
 
   applied(applied: Projected): void {
     this.#metrics.applied(applied);
+  }
+
+  interrupted(): void {
+    this.#metrics.failed();
   }
 
   waits(reason: string | undefined): void {
@@ -89,4 +162,24 @@ export class QueryReadiness implements ProjectionObserver, Pick<ApiDeps, "databa
   fails(reason: string): void {
     this.#waitingFor = reason;
   }
+}
+
+async function isDecided({ decided }: WorkspaceState): Promise<void> {
+  const over = new AbortController();
+  await Promise.race([decided, delay(beginMs, over.signal)]);
+  over.abort();
+}
+
+function logUnavailable(): TapedeckError {
+  return new TapedeckError("not_ready", "the log is unavailable: try again in a moment");
+}
+
+function assertAnswered({ refusal }: WorkspaceState): void {
+  if (refusal !== undefined) throw new TapedeckError("not_ready", refusal);
+}
+
+function logOf(state: WorkspaceState): LogReader {
+  assertAnswered(state);
+  if (state.log === undefined) throw logUnavailable();
+  return state.log;
 }

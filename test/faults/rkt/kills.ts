@@ -8,6 +8,7 @@ import { projectUntil } from "@tapedeck/query/testing/run-projection";
 import { contents, rktOrder } from "@tapedeck/query/testing/tables";
 import { endOf, sequenceOf } from "@tapedeck/shared/log/offset";
 import { silentLogger } from "@tapedeck/shared/service/logger";
+import { sourceParts } from "@tapedeck/shared/source";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { type Seeded, seeded } from "@tapedeck/shared/testing/seeded";
 import { until } from "@tapedeck/shared/testing/until";
@@ -116,7 +117,10 @@ export async function rktKillsLeaveNoTrace({ faults, folders = scenarios }: Kill
     sameHistory(history, { host, events: await harness.events(host) });
   }
   const lastSeq = sequenceOf((await harness.log.bounds()).lastOffset);
-  await until(() => query.position >= endOf(lastSeq), { message: "query to have folded all" });
+  const workspaces = new Set(wild.map(({ source }) => sourceParts(source).workspace));
+  await until(() => [...workspaces].every((workspace) => query.positionOf(workspace) >= endOf(lastSeq)), {
+    message: "query to have folded all",
+  });
   await sameTables(harness, database.url, lastSeq);
   console.log(`rkt kills: ${faults.join(" ")}; ${wild.length} hosts, ${lastSeq} events in the log`);
 }

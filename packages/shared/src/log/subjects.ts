@@ -101,8 +101,8 @@ export function channelFilter(source: SourceName, channel: string): string {
 /** Tapedeck's own events about the sessions and upstreams of all sources. */
 export const lifecycleSubjects = ["session", "upstream"].map((noun) => `${root}.*.*.*.*.${ownChannel}.${noun}`);
 
-/** What the log says of sessions, in all workspaces. */
-export const everySessionSubject = `${root}.*.*.*.*.${ownChannel}.session`;
+/** Tapedeck's own events of all sources: each source begins with one. */
+export const everyOwnSubject = `${root}.*.*.*.*.${ownChannel}.*`;
 
 /** Everything of a workspace. */
 export function workspaceFilter(workspace: string): string {

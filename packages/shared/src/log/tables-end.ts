@@ -5,13 +5,13 @@ import { startInterval, stopTimer } from "../sync/timers.ts";
 import type { Sequence } from "./offset.ts";
 import { tablesEndSubject } from "./subjects.ts";
 
-/** The end of the tables: the log had everything up to this message. */
+/** The end of the tables, of one workspace or of the one that is farthest: the log had everything up to this message. */
 export type TablesEnd = { readonly epoch: string; readonly seq: Sequence };
 
 /** How far query's tables have come, as query reports it. */
 export const tablesEndSchema = z.object({ epoch: z.string(), seq: z.number() });
 
-/** A request that query answers; it is not stored. */
+/** A request that query answers; it is not stored. Its text is the workspace; empty: the farthest one. */
 const requestSubject = "tapedeck.tables.end";
 const retryMs = 100;
 
@@ -19,8 +19,12 @@ const retryMs = 100;
  * Reports to ingest how far query's tables have come, until it is disposed of: on request, and at most every `everyMs`
  * when it has changed.
  */
-export function reportTablesEnd(nats: NatsConnection, now: () => TablesEnd, everyMs = 1_000): Disposable {
-  const encoded = () => JSON.stringify(now());
+export function reportTablesEnd(
+  nats: NatsConnection,
+  now: (workspace?: string) => TablesEnd,
+  everyMs = 1_000,
+): Disposable {
+  const encoded = (workspace?: string) => JSON.stringify(now(workspace));
   let published = "";
   const write = () => {
     const end = encoded();
@@ -32,7 +36,7 @@ export function reportTablesEnd(nats: NatsConnection, now: () => TablesEnd, ever
   const timer = startInterval(write, everyMs).unref();
   const requests = nats.subscribe(requestSubject, {
     callback: (error, message) => {
-      if (error === null) message.respond(encoded());
+      if (error === null) message.respond(encoded(message.string() || undefined));
     },
   });
   return {
@@ -49,12 +53,12 @@ export function reportTablesEnd(nats: NatsConnection, now: () => TablesEnd, ever
 export async function requestTablesEnd(
   nats: NatsConnection,
   waitMs: number,
-  signal?: AbortSignal,
+  { workspace = "", signal }: { readonly workspace?: string; readonly signal?: AbortSignal } = {},
 ): Promise<TablesEnd | undefined> {
   const end = performance.now() + waitMs;
   while (signal?.aborted !== true && performance.now() < end) {
     try {
-      const { data } = await nats.request(requestSubject, "", { timeout: Math.max(1, end - performance.now()) });
+      const { data } = await nats.request(requestSubject, workspace, { timeout: Math.max(1, end - performance.now()) });
       return tablesEndSchema.parse(JSON.parse(new TextDecoder().decode(data)));
     } catch {
       await delay(retryMs, signal);

@@ -4,7 +4,7 @@ import { sourceParts } from "../source.ts";
 import { infoOfLeader } from "./cluster/leader-info.ts";
 import type { Log } from "./jetstream.ts";
 import { orNotReady } from "./reading/leader.ts";
-import { everySessionSubject, sourceOfSubject, streamOf } from "./subjects.ts";
+import { everySubject, sourceOfSubject, streamOf } from "./subjects.ts";
 
 export type WorkspaceLogsOptions = {
   readonly nats: NatsConnection;
@@ -45,7 +45,7 @@ export class WorkspaceLogs implements AsyncDisposable {
   /** The workspaces that have a log, in alphabetical order. Rejects with TapedeckError not_ready when NATS can't be asked. */
   async names(): Promise<readonly string[]> {
     const jsm = await jetstreamManager(this.#options.nats, { timeout: 2_000, checkAPI: false });
-    const info = infoOfLeader(jsm, streamOf(""), { subjects_filter: everySessionSubject });
+    const info = infoOfLeader(jsm, streamOf(""), { subjects_filter: everySubject });
     const { state } = await orNotReady(info);
     const sources = Object.keys(state.subjects ?? {}).flatMap((subject) => sourceOfSubject(subject) ?? []);
     return [...new Set(sources.map((source) => sourceParts(source).workspace))].toSorted();

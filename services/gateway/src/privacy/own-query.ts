@@ -23,7 +23,7 @@ export function ownQuery(query: QueryClient, developer: string): QueryClient {
     findEvents: async (request) => query.findEvents({ ...request, filter: ownList(request.filter, own) }),
     buildStats: async (request) => query.buildStats(isOfTeam(request) ? request : own(request)),
     stats: async (about, of) => query.stats(about, isOfTeam(of) ? of : own(of)),
-    position: () => query.position(),
+    position: (workspace) => query.position(workspace),
     setAside: async (workspace) => {
       const { sources } = await query.setAside(workspace);
       return { sources: sources.filter(({ source }) => isOf(developer, source)) };

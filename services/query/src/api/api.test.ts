@@ -71,7 +71,7 @@ beforeAll(async () => {
   await on.write(bob.events);
   await on.write(carol.events);
   end = (await on.write(known.events)).at(-1) ?? 0;
-  await reaches(query, end);
+  await reaches(query, end, "acme", "globex");
   ask = queryClient(query.address);
 });
 

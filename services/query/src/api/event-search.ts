@@ -12,6 +12,7 @@ export type SearchRange = {
 };
 
 export type Search = SearchRange & {
+  readonly workspace: string;
   readonly subjects: readonly string[];
   /** No block before it has what is wanted. */
   readonly firstBlock: Offset;
@@ -58,10 +59,11 @@ export async function searchBranches(
 /** The positions of many groups: reads all blocks from the near end of the range until there are enough. */
 export async function searchAll(tx: Tx, groups: SqlCondition, search: Search): Promise<readonly Offset[]> {
   if (search.after >= search.until) return [];
-  const { subjects } = search;
+  const { workspace, subjects } = search;
   const conditions = allOf([
     // Not a join because of "is true", so that rows are read in the order of the blocks and looked up in a hash table.
     sql`(p.event_group in (select t.id from event_groups t where ${groups})) is true`,
+    sql`p.workspace = ${workspace}`,
     ...inRange(search),
   ]);
   const nearest = (ofSubject: SqlCondition) => sql`

@@ -81,14 +81,14 @@ it("does not answer from tables of a version that did not keep all positions", a
   await using fresh = await freshDatabase(migrated);
   await using database = openDatabase({ url: fresh.url, connections: 1 });
   const log = () => expect.fail("the log was asked");
-  const deps: ApiDeps = { database: () => database, log, progress: new ProjectedPosition(), folds };
+  const deps: ApiDeps = { workspace: "acme", database: () => database, log, progress: new ProjectedPosition(), folds };
   const request = {
     filter: ListRequest.fromPartial({ workspace: "acme" }),
     after: endPosition("e", 0),
     until: endPosition("e", 9),
     newest: true,
   };
-  await sql`insert into checkpoint (name, projection, epoch, position) values ('log', 'events.2', 'e', ${endOf(9)})`.execute(
+  await sql`insert into checkpoint (workspace, projection, epoch, position) values ('acme', 'events.2', 'e', ${endOf(9)})`.execute(
     database.db,
   );
   await expect(findEvents(deps, request)).rejects.toMatchObject({ code: "not_ready" });
@@ -107,10 +107,13 @@ it("finds the newest events also where a group ended with an erased session", as
     database.db,
   );
   await sql`
-    insert into event_positions (event_group, subject, block, session, alias, first_position, last_position, distances)
-    values (1, 'web', 1024, 'a', false, 5 * 1024, 5 * 1024, '{4096}'), (2, 'web', 1024, 'b', false, 10 * 1024, 10 * 1024, '{9216}')
+    insert into event_positions (workspace, event_group, subject, block, session, alias, first_position, last_position, distances)
+    values ('acme', 1, 'web', 1024, 'a', false, 5 * 1024, 5 * 1024, '{4096}'),
+      ('acme', 2, 'web', 1024, 'b', false, 10 * 1024, 10 * 1024, '{9216}')
   `.execute(database.db);
-  await sql`insert into event_blocks (first_position, events) values (1024, 20)`.execute(database.db);
+  await sql`insert into event_blocks (workspace, first_position, events) values ('acme', 1024, 20)`.execute(
+    database.db,
+  );
   const range = { after: logStart, until: endOf(30), limit: 1, newest: true };
   expect(await find(database, { kinds: ["build.*"] }, range)).toEqual([offsetOf(10)]);
 });
@@ -123,10 +126,10 @@ it("counts an event once that two of the subjects name", async () => {
     values (1, 'acme/alice/shop/vagrant', 'acme', 'alice', 'shop', 'vagrant', 'job.started', '', 1024, 10 * 1024)
   `.execute(database.db);
   await sql`
-    insert into event_positions (event_group, subject, block, session, alias, first_position, last_position, distances)
-    select 1, case when alias then 'up' else 'job' end, seq * 1024, 's', alias, seq * 1024, seq * 1024, '{0}'
+    insert into event_positions (workspace, event_group, subject, block, session, alias, first_position, last_position, distances)
+    select 'acme', 1, case when alias then 'up' else 'job' end, seq * 1024, 's', alias, seq * 1024, seq * 1024, '{0}'
     from generate_series(1, 10::bigint) as seq cross join (values (true), (false)) as of (alias)`.execute(database.db);
-  await sql`insert into event_blocks select seq * 1024, 1 from generate_series(1, 10::bigint) as seq`.execute(
+  await sql`insert into event_blocks select 'acme', seq * 1024, 1 from generate_series(1, 10::bigint) as seq`.execute(
     database.db,
   );
   for (const branches of [0, 1_500]) {
@@ -226,13 +229,13 @@ async function fill({ db }: Database, count: number): Promise<void> {
       (array['web', 'api', 'worker', 'cart', 'mail'])[1 + (seq * 104729 % 89) % 5] as subject, 's' || seq / 500 as session
     from generate_series(1, ${count}::bigint) as seq`.execute(db);
   const id = sql`hashtextextended(source || ' ' || kind || ' ', 0)`;
-  await sql`insert into event_blocks select block, count(*) from told group by block`.execute(db);
+  await sql`insert into event_blocks select 'acme', block, count(*) from told group by block`.execute(db);
   await sql`
     insert into event_groups select ${id}, source, 'acme', split_part(source, '/', 2), 'shop', 'skaffold', kind,
       case when kind like '%.failed' then 'failed' else '' end, min(position), max(position)
     from told group by source, kind`.execute(db);
   await sql`
-    insert into event_positions select ${id}, subject, block, session, false, min(position), max(position),
+    insert into event_positions select 'acme', ${id}, subject, block, session, false, min(position), max(position),
       array_agg((position - block)::int order by position)
     from told group by source, kind, subject, block, session`.execute(db);
 }

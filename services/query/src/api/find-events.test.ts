@@ -21,11 +21,11 @@ it("a search takes three round trips to Postgres, and its end a fourth, whatever
   const events = inMessages(randomEvents(seeded(3), 900), () => 4);
   await applyInBatches(database, events, () => 300);
   const last = endOf(Math.ceil(events.length / 4));
-  await sql`insert into checkpoint (name, projection, epoch, position) values ('log', 'event_positions.1', 'e', ${last})`.execute(
+  await sql`insert into checkpoint (workspace, projection, epoch, position) values ('acme', 'event_positions.1', 'e', ${last})`.execute(
     database.db,
   );
   const log = () => expect.fail("the log was asked");
-  const deps: ApiDeps = { database: () => database, log, progress: new ProjectedPosition(), folds };
+  const deps: ApiDeps = { workspace: "acme", database: () => database, log, progress: new ProjectedPosition(), folds };
   const find = (filter: Partial<ListRequest>, newest: boolean) =>
     findEvents(deps, {
       filter: { ...ListRequest.fromPartial({ workspace: "acme", limit: 50 }), ...filter },

@@ -21,7 +21,7 @@ export async function findEvents(deps: ApiDeps, request: FindEventsRequest): Pro
   const { filter } = request;
   if (filter === undefined) throw invalidArgument("filter is missing", "filter");
   const [after, until] = [offsetIn(request.after, "after"), offsetIn(request.until, "until")];
-  return readConsistently(deps.database(), async (tx, checkpoint) => {
+  return readConsistently(deps.database(), deps.workspace, async (tx, checkpoint) => {
     // Until a rebuild has ended, the tables of an earlier version don't have all positions.
     const isIndexed = checkpoint?.projection.split(" ").includes(`${eventPositions.name}.${eventPositions.version}`);
     if (checkpoint === undefined || isIndexed !== true) throw notProjected();
@@ -82,17 +82,19 @@ export async function findPositions(
   branches = maxBranches,
 ): Promise<readonly Offset[]> {
   const inOrder = readInOrder(tx);
+  const workspace = text(filter.workspace);
   const subjects = [...new Set(filter.subjects.map(key))];
   const chosen = chosenGroups(filter, range);
   if (filter.sessions.length > 0) {
-    const [firstBlock] = await Promise.all([blockOf(tx, range.after), inOrder]);
-    const search = { ...range, subjects, firstBlock };
+    const [firstBlock] = await Promise.all([blockOf(tx, workspace, range.after), inOrder]);
+    const search = { ...range, workspace, subjects, firstBlock };
     return searchBranches(tx, ofSessions(filter.sessions.map(text), chosen), { ...search, by: "session" });
   }
-  const [extent] = await Promise.all([extentOf(tx, chosen, range), inOrder]);
+  const [extent] = await Promise.all([extentOf(tx, workspace, chosen, range), inOrder]);
   if (extent.groups === 0) return [];
   const within = {
     ...range,
+    workspace,
     subjects,
     firstBlock: extent.firstBlock ?? range.after,
     after: laterOf(range.after, justBefore(extent.first)),
@@ -137,7 +139,7 @@ function chosenGroups(filter: ListRequest, { after, until }: SearchRange): SqlCo
   ]);
 }
 
-async function extentOf(tx: Tx, chosen: SqlCondition, range: SearchRange): Promise<Extent> {
+async function extentOf(tx: Tx, workspace: string, chosen: SqlCondition, range: SearchRange): Promise<Extent> {
   const [isOver, end] = [over(range), nearEnd(range)];
   const { rows } = await sql<Extent>`
     with chosen as materialized (select first_position, last_position from event_groups t where ${chosen})
@@ -146,7 +148,7 @@ async function extentOf(tx: Tx, chosen: SqlCondition, range: SearchRange): Promi
       (select ${end} from chosen where not ${isOver} order by ${end} ${order(range)} offset ${range.limit} limit 1)
         as "nextEnd",
       (select b.first_position from event_blocks b
-        where b.first_position <= greatest(${range.after}, (select min(first_position) from chosen))
+        where b.workspace = ${workspace} and b.first_position <= greatest(${range.after}, (select min(first_position) from chosen))
         order by b.first_position desc limit 1) as "firstBlock"
     from chosen`.execute(tx);
   return rows[0] ?? { groups: 0, first: logStart, last: logStart, over: 0, nextEnd: null, firstBlock: null };

@@ -5,9 +5,10 @@ import { expect, it } from "vitest";
 import { touchCheckpoint } from "../db/checkpoint.ts";
 import { openDatabase } from "../db/database.ts";
 import { swapLock } from "../db/read.ts";
-import { forgetSessions } from "../projecting/forget-sessions.ts";
+import { forgetSessions } from "../projecting/forget/sessions.ts";
 import { rebuild } from "../projecting/rebuild.ts";
 import { queryClient } from "../testing/client.ts";
+import { acme, logsIn } from "../testing/logs.ts";
 import { scenario, shop } from "../testing/scenario.ts";
 import { reaches, type Stage, stage } from "../testing/stage.ts";
 import { evolve } from "../views/skaffold/evolve.ts";
@@ -89,12 +90,17 @@ it("a state that is held is let go of when the tables change, also without an ev
   expect(await now()).toEqual(rowsNow());
   await spoil();
   expect(await now()).toEqual(rowsNow()); // from memory
-  await database.db.transaction().execute(touchCheckpoint);
+  await database.db.transaction().execute((tx) => touchCheckpoint(tx, acme));
   expect(await now()).not.toEqual(rowsNow());
-  await rebuild({ databaseUrl: on.databaseUrl, log: on.log.reader, views: views({ textRows: false }), signal });
+  await rebuild({
+    databaseUrl: on.databaseUrl,
+    logs: logsIn(on.log.reader),
+    views: views({ textRows: false }),
+    signal,
+  });
   expect(await now()).toEqual(rowsNow());
 
-  expect(await forgetSessions(on.databaseUrl, endOf(seq + 1))).toBe(1);
+  expect(await forgetSessions(on.databaseUrl, acme, endOf(seq + 1))).toBe(1);
   expect((await ask.readState(both)).head).toMatchObject({ session: "" });
 
   const erased = scenario();

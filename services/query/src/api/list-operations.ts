@@ -21,7 +21,7 @@ export async function listOperations(deps: ApiDeps, request: ListRequest): Promi
   const page = pageOf(request);
   await reachMinimum(deps, request.min_position);
   const at = await reachAt(deps, request.at);
-  return readConsistently(deps.database(), async (tx, checkpoint) => {
+  return readConsistently(deps.database(), deps.workspace, async (tx, checkpoint) => {
     if (checkpoint === undefined) throw notProjected();
     const rows = await newestOperations(tx, request, page, at);
     const { epoch } = checkpoint;

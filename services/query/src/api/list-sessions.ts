@@ -26,7 +26,7 @@ export async function listSessions(deps: ApiDeps, request: ListRequest): Promise
   ];
   await reachMinimum(deps, request.min_position);
   const at = await reachAt(deps, request.at);
-  return readConsistently(deps.database(), async (tx, checkpoint) => {
+  return readConsistently(deps.database(), deps.workspace, async (tx, checkpoint) => {
     if (checkpoint === undefined) throw notProjected();
     const matching = [...conditions, await builtIn(tx, sql`t.session`, request, at)];
     const { rows } = await (at === undefined ? now(matching, page.limit) : then(matching, page.limit, at)).execute(tx);

@@ -36,7 +36,7 @@ export async function listSources(deps: ApiDeps, request: ListRequest): Promise<
   const where = ofSource(request);
   await reachMinimum(deps, request.min_position);
   const at = await reachAt(deps, request.at);
-  return readConsistently(deps.database(), async (tx, checkpoint) => {
+  return readConsistently(deps.database(), deps.workspace, async (tx, checkpoint) => {
     if (checkpoint === undefined) throw notProjected();
     const conditions = [...where, await hasSession(tx, request, at), sql`t.first_position < ${page.before}`];
     const { rows } = await (at === undefined

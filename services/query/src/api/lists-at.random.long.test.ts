@@ -1,7 +1,7 @@
 import type { ListRequest } from "@tapedeck/proto/tapedeck/v1/query";
 import { ListRequest as Request } from "@tapedeck/proto/tapedeck/v1/query";
 import type { LogReader } from "@tapedeck/shared/log/log";
-import { endOf, type Sequence, sequenceOf } from "@tapedeck/shared/log/offset";
+import { endOf, type Sequence } from "@tapedeck/shared/log/offset";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { expect, it } from "vitest";
 import { type Database, openDatabase } from "../db/database.ts";
@@ -38,13 +38,8 @@ function upTo(log: LogReader, seq: Sequence): LogReader {
   return {
     ...log,
     async *follow(from, { signal, reached }) {
-      for await (const recorded of log.follow(from, { signal })) {
-        if (recorded.offset > endOf(seq)) return;
-        yield recorded;
-        if (sequenceOf(recorded.offset) < seq) continue;
-        reached?.(endOf(seq));
-        return;
-      }
+      yield* log.history(from, endOf(seq), signal);
+      reached?.(endOf(seq));
     },
   };
 }
@@ -53,6 +48,7 @@ async function lists(on: Stage, database: Database, at: string) {
   const deps: ApiDeps = {
     database: () => database,
     log: () => on.log.reader,
+    workspace: "acme",
     progress: new ProjectedPosition(),
     folds,
   };

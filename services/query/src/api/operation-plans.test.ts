@@ -25,13 +25,13 @@ beforeAll(async () => {
   database = cleanup.use(openDatabase({ url: fresh.url, connections: 1 }));
   await fill(database);
   const log = () => expect.fail("the log was asked");
-  deps = { database: () => database, log, progress: new ProjectedPosition(), folds };
+  deps = { workspace: "acme", database: () => database, log, progress: new ProjectedPosition(), folds };
 });
 afterAll(() => cleanup.disposeAsync());
 
 /** 50,000 builds and 5,000 loops of a year, by 20 developers. */
 async function fill({ db }: Database): Promise<void> {
-  await sql`insert into checkpoint (name, projection, epoch, position) values ('log', '', 'e', ${endOf(1_000_000)})`.execute(
+  await sql`insert into checkpoint (workspace, projection, epoch, position) values ('acme', '', 'e', ${endOf(1_000_000)})`.execute(
     db,
   );
   await sql`

@@ -1,11 +1,20 @@
 import type { PositionRequest, PositionResponse } from "@tapedeck/proto/tapedeck/v1/query";
 import { formatPosition } from "@tapedeck/shared/log/position";
+import { sql } from "kysely";
 import { readCheckpoint } from "../db/checkpoint.ts";
 import type { ApiDeps } from "./deps.ts";
 import { askLog, notProjected } from "./reach.ts";
 
-export async function position({ database, log }: ApiDeps, _request: PositionRequest): Promise<PositionResponse> {
-  const checkpoint = await readCheckpoint(database().db);
+/** A request that names no workspace only learns whether query and its database answer. */
+export async function position(
+  { workspace, database, log }: ApiDeps,
+  _request: PositionRequest,
+): Promise<PositionResponse> {
+  if (workspace === "") {
+    await sql`select 1`.execute(database().db);
+    return { position: "", log_position: "" };
+  }
+  const checkpoint = await readCheckpoint(database().db, workspace);
   if (checkpoint === undefined) throw notProjected();
   const { epoch } = checkpoint;
   const { lastOffset } = await askLog(() => log().bounds());

@@ -68,8 +68,11 @@ async function reach(deps: ApiDeps, offset: Offset, field: string): Promise<void
   );
 }
 
-async function checkpointOf({ database }: ApiDeps): Promise<{ readonly epoch: string; readonly position: Offset }> {
-  const checkpoint = await readCheckpoint(database().db);
+async function checkpointOf({
+  workspace,
+  database,
+}: ApiDeps): Promise<{ readonly epoch: string; readonly position: Offset }> {
+  const checkpoint = await readCheckpoint(database().db, workspace);
   if (checkpoint === undefined) throw notProjected();
   return checkpoint;
 }

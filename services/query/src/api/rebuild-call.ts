@@ -1,39 +1,79 @@
 import type { RebuildRequest, RebuildResponse } from "@tapedeck/proto/tapedeck/v1/query";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
-import { type Offset, sequenceOf } from "@tapedeck/shared/log/offset";
+import { sequenceOf } from "@tapedeck/shared/log/offset";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { ForeignCheckpointError } from "../db/checkpoint.ts";
 import { AlreadyProjectedError } from "../db/lock.ts";
 import { DependantsError } from "../projecting/dependants.ts";
-import { SwapBlockedError } from "../projecting/rebuild.ts";
-import type { ApiDeps, RebuildTables } from "./deps.ts";
+import type { LogToRead, RebuiltBatch } from "../projecting/rebuild.ts";
+import { SwapBlockedError } from "../projecting/swap.ts";
+import type { RebuildTables } from "./deps.ts";
 
 /** How often the caller gets the progress. */
 const progressMs = 200;
 
 /** tapedeck.v1.Query/Rebuild. */
 export async function* rebuildCall(
-  { log }: Pick<ApiDeps, "log">,
   rebuild: RebuildTables,
-  { fresh }: RebuildRequest,
+  { workspace, fresh }: RebuildRequest,
   signal: AbortSignal,
 ): AsyncGenerator<RebuildResponse, void> {
-  const { firstOffset, lastOffset, messages } = await log().bounds();
-  const [first, last] = [BigInt(sequenceOf(firstOffset)), BigInt(sequenceOf(lastOffset))];
-  let reached = 0n;
-  let events = 0n;
-  const onProgress = (applied: { readonly position: Offset; readonly events: number }) => {
-    reached = BigInt(sequenceOf(applied.position));
-    events += BigInt(applied.events);
-  };
-  const rebuilding = rebuild({ fresh, signal, onProgress }).catch((cause: unknown) => {
+  const progress = new RebuildProgress();
+  const rebuilding = rebuild({
+    workspace: workspace === "" ? undefined : workspace,
+    fresh,
+    signal,
+    onBegun: (logs) => progress.begin(logs),
+    onProgress: (applied) => progress.add(applied),
+  }).catch((cause: unknown) => {
     throw refused(cause);
   });
   for (let isOver = false; !isOver && !signal.aborted; ) {
     const swapped = await Promise.race([rebuilding, delay(progressMs, signal).then(() => undefined)]);
     if (swapped === false && !signal.aborted) throw stopped();
     isOver = swapped !== undefined;
-    yield { first, last, reached, messages: BigInt(messages), events };
+    yield progress.now();
+  }
+}
+
+type Reading = {
+  readonly first: number;
+  readonly last: number;
+  readonly messages: number;
+  reached: Map<string, number>;
+};
+
+/** How far the new tables are, of all logs together. Workspaces in one log are as far as the last of them. */
+class RebuildProgress {
+  readonly #logs = new Map<string, Reading>();
+  readonly #epochs = new Map<string, string>();
+  #events = 0n;
+
+  begin(logs: readonly LogToRead[]): void {
+    for (const { workspace, log, bounds } of logs) {
+      const [first, last] = [sequenceOf(bounds.firstOffset), sequenceOf(bounds.lastOffset)];
+      const reading = this.#logs.get(log.epoch) ?? { first, last, messages: bounds.messages, reached: new Map() };
+      reading.reached.set(workspace, 0);
+      this.#logs.set(log.epoch, reading);
+      this.#epochs.set(workspace, log.epoch);
+    }
+  }
+
+  add({ workspace, position, events }: RebuiltBatch): void {
+    this.#logs.get(this.#epochs.get(workspace) ?? "")?.reached.set(workspace, sequenceOf(position));
+    this.#events += BigInt(events);
+  }
+
+  now(): RebuildResponse {
+    const logs = [...this.#logs.values()];
+    const sum = (part: (one: Reading) => number) => BigInt(logs.reduce((all, one) => all + Math.max(0, part(one)), 0));
+    return {
+      first: 1n,
+      last: sum(({ first, last }) => last - first + 1),
+      reached: sum(({ first, last, reached }) => Math.min(last, ...reached.values()) - first + 1),
+      messages: sum(({ messages }) => messages),
+      events: this.#events,
+    };
   }
 }
 

@@ -1,7 +1,12 @@
 import { timingSafeEqual } from "node:crypto";
 import { type EventEmitter, once } from "node:events";
 import { type handleServerStreamingCall, type handleUnaryCall, type Metadata, Server } from "@grpc/grpc-js";
-import { QueryService, type RebuildRequest, type RebuildResponse } from "@tapedeck/proto/tapedeck/v1/query";
+import {
+  type HistoryRequest,
+  QueryService,
+  type RebuildRequest,
+  type RebuildResponse,
+} from "@tapedeck/proto/tapedeck/v1/query";
 import { fromUnknown, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { toGrpcStatus } from "@tapedeck/shared/errors/grpc";
 import { type ConnectionLimits, listenGrpc } from "@tapedeck/shared/service/grpc-listener";
@@ -10,7 +15,9 @@ import { serverCredentials } from "@tapedeck/shared/service/tls/grpc-credentials
 import { callOver } from "@tapedeck/shared/sync/call-over";
 import { startTimer, stopTimer } from "@tapedeck/shared/sync/timers";
 import { isDatabaseAway, isStatementTimeout } from "../db/away.ts";
-
+import type { Database } from "../db/database.ts";
+import { text } from "../db/text.ts";
+import { folds } from "../views/folds.ts";
 import type { ApiDeps, CallScope, RebuildTables } from "./deps.ts";
 import { findEvents } from "./find-events.ts";
 import { listOperations } from "./list-operations.ts";
@@ -24,6 +31,9 @@ import { stateReader } from "./state/read-state.ts";
 import { buildStats } from "./stats/build-stats.ts";
 import { stats } from "./stats/stats.ts";
 
+/** What answers about a workspace are made from; empty: about all. */
+export type DepsOf = (workspace: string) => Promise<ApiDeps>;
+
 export type ApiOptions = {
   readonly host: string;
   readonly port: number;
@@ -34,6 +44,8 @@ export type ApiOptions = {
   readonly key: string;
   /** The longest time that a call may take. */
   readonly timeoutMs: number;
+  /** Throws `not_ready` while the database is unavailable. */
+  readonly database: () => Database;
   readonly rebuild: RebuildTables;
   /** Receives the cause of an error that callers see only as "internal error". */
   readonly onError: (method: string, cause: unknown) => void;
@@ -44,24 +56,24 @@ export type QueryServer = AsyncDisposable & { readonly address: string; readonly
 /** The additional time for a call to end by itself at its limit, because then it reports a more precise error. */
 const graceMs = 1_000;
 
-export async function startApi(deps: ApiDeps, options: ApiOptions): Promise<QueryServer> {
+export async function startApi(depsOf: DepsOf, options: ApiOptions): Promise<QueryServer> {
   const { host, port } = options;
   const server = new Server({
     "grpc.max_receive_message_length": 1024 * 1024,
     "grpc.max_send_message_length": -1,
   });
-  const calls = new AnsweredCalls(deps, options);
+  const calls = new AnsweredCalls(depsOf, options);
   server.addService(QueryService, {
-    readState: calls.stream("ReadState", stateReader(deps.folds)),
-    listSources: calls.unary("ListSources", listSources),
-    listSessions: calls.unary("ListSessions", listSessions),
-    listOperations: calls.unary("ListOperations", listOperations),
-    search: calls.unary("Search", search),
-    buildStats: calls.unary("BuildStats", buildStats),
-    stats: calls.unary("Stats", stats),
-    findEvents: calls.unary("FindEvents", findEvents),
-    position: calls.unary("Position", position),
-    setAside: calls.unary("SetAside", setAside),
+    readState: calls.stream("ReadState", own, stateReader(folds)),
+    listSources: calls.unary("ListSources", own, listSources),
+    listSessions: calls.unary("ListSessions", own, listSessions),
+    listOperations: calls.unary("ListOperations", own, listOperations),
+    search: calls.unary("Search", ofFilter, search),
+    buildStats: calls.unary("BuildStats", own, buildStats),
+    stats: calls.unary("Stats", ({ of }) => of?.workspace ?? "", stats),
+    findEvents: calls.unary("FindEvents", ofFilter, findEvents),
+    position: calls.unary("Position", own, position),
+    setAside: calls.unary("SetAside", own, setAside),
     rebuild: calls.rebuild(),
   });
   const { port: bound, ...listener } = await listenGrpc(
@@ -72,27 +84,34 @@ export async function startApi(deps: ApiDeps, options: ApiOptions): Promise<Quer
   return { ...listener, address: `${host}:${bound}`, port: bound };
 }
 
+/** The workspace that a request is about. */
+type WorkspaceOf<Request> = (request: Request) => string;
+
+const own: WorkspaceOf<{ readonly workspace: string }> = ({ workspace }) => workspace;
+const ofFilter: WorkspaceOf<Pick<HistoryRequest, "filter">> = ({ filter }) => filter?.workspace ?? "";
+
 type Handle<Request, Answer> = (deps: ApiDeps, request: Request, scope: CallScope) => Answer;
 
 /** Checks the key of each call, ends it in time, and turns what it throws into a status. */
 class AnsweredCalls {
-  readonly #deps: ApiDeps;
+  readonly #depsOf: DepsOf;
   readonly #options: ApiOptions;
 
-  constructor(deps: ApiDeps, options: ApiOptions) {
-    this.#deps = deps;
+  constructor(depsOf: DepsOf, options: ApiOptions) {
+    this.#depsOf = depsOf;
     this.#options = options;
   }
 
   unary<Request, Response>(
     method: string,
+    workspaceOf: WorkspaceOf<Request>,
     handle: Handle<Request, Promise<Response>>,
   ): handleUnaryCall<Request, Response> {
     const { key, timeoutMs } = this.#options;
     return (call, callback) => {
       const run = async (scope: CallScope) => {
         assertKey(call.metadata, key);
-        return handle(this.#deps, call.request, scope);
+        return handle(await this.#depsOf(text(workspaceOf(call.request))), call.request, scope);
       };
       inTime(call, { timeoutMs, late: this.#lateness() }, run).then(
         (response) => callback(null, response),
@@ -103,13 +122,15 @@ class AnsweredCalls {
 
   stream<Request, Response>(
     method: string,
+    workspaceOf: WorkspaceOf<Request>,
     handle: Handle<Request, AsyncIterable<Response>>,
   ): handleServerStreamingCall<Request, Response> {
     const { key, timeoutMs } = this.#options;
     return (call) => {
       const run = async (scope: CallScope) => {
         assertKey(call.metadata, key);
-        for await (const message of handle(this.#deps, call.request, scope)) {
+        const deps = await this.#depsOf(text(workspaceOf(call.request)));
+        for await (const message of handle(deps, call.request, scope)) {
           if (scope.signal.aborted) throw tooLong();
           if (!call.write(message)) await drained(call, scope);
         }
@@ -129,7 +150,7 @@ class AnsweredCalls {
       call.once("cancelled", () => left.abort(callOver));
       const run = async () => {
         assertKey(call.metadata, key);
-        for await (const message of rebuildCall(this.#deps, rebuild, call.request, left.signal)) call.write(message);
+        for await (const message of rebuildCall(rebuild, call.request, left.signal)) call.write(message);
         call.end();
       };
       run().catch((cause: unknown) => call.emit("error", this.#status("Rebuild", cause)));
@@ -143,7 +164,7 @@ class AnsweredCalls {
   #lateness(): () => TapedeckError {
     const startedAt = performance.now();
     return () => {
-      const isSilent = this.#deps.database().heardAt() < startedAt;
+      const isSilent = this.#options.database().heardAt() < startedAt;
       return isSilent ? new TapedeckError("not_ready", "Postgres does not answer: try again in a moment") : tooLong();
     };
   }

@@ -39,7 +39,7 @@ it.each([1, 40])(
     const events = [...long.events, ...others];
     const offsets = await on.writeTogether(events, perMessage);
     await using query = await on.startQuery();
-    await reaches(query, sequenceOf(offsets.at(-1) ?? logStart));
+    await reaches(query, sequenceOf(offsets.at(-1) ?? logStart), "acme", "globex");
     using ask = queryClient(query.address);
     await using database = openDatabase({ url: on.databaseUrl, connections: 1 });
     const snapshots = await rows(database, "snapshots");

@@ -1,11 +1,9 @@
 import type { LogReader } from "@tapedeck/shared/log/log";
 import { endOf, logStart, type Offset } from "@tapedeck/shared/log/offset";
 import { belongsToLog, formatPosition } from "@tapedeck/shared/log/position";
-import type { Kysely } from "kysely";
+import { type Kysely, sql } from "kysely";
 import type { Tx } from "./database.ts";
 import type { CheckpointRow, Schema } from "./schema.ts";
-
-const name = "log";
 
 /** The tables do not belong to this log; the message is one sentence for people. */
 export class ForeignCheckpointError extends Error {
@@ -17,47 +15,71 @@ export class CheckpointMovedError extends Error {
   override readonly name = "CheckpointMovedError";
 }
 
-export async function readCheckpoint(db: Kysely<Schema>): Promise<CheckpointRow | undefined> {
-  return db.selectFrom("checkpoint").selectAll().where("name", "=", name).executeTakeFirst();
+/** How far the tables of a workspace are; undefined: they are not begun, or the workspace was removed. */
+export async function readCheckpoint(db: Kysely<Schema>, workspace: string): Promise<CheckpointRow | undefined> {
+  return selectCheckpoint(db, workspace).executeTakeFirst();
+}
+
+/** Also that of a workspace whose rows are being deleted. */
+export async function readAnyCheckpoint(db: Kysely<Schema>, workspace: string): Promise<CheckpointRow | undefined> {
+  return db.selectFrom("checkpoint").selectAll().where("workspace", "=", workspace).executeTakeFirst();
+}
+
+/** Those of all workspaces, removed ones too. */
+export async function readCheckpoints(db: Kysely<Schema>): Promise<readonly CheckpointRow[]> {
+  return db.selectFrom("checkpoint").selectAll().orderBy("workspace").execute();
+}
+
+function selectCheckpoint(db: Kysely<Schema>, workspace: string) {
+  return db.selectFrom("checkpoint").selectAll().where("workspace", "=", workspace).where("removed", "=", false);
 }
 
 const whatToDo =
   "restore a backup with `tapedeck restore`, or continue with what is left, under new positions, with `tapedeck new-epoch`.";
 
-/** The nats-server has no log any more. */
-export function lostLog({ epoch, position }: CheckpointRow, cause: unknown): ForeignCheckpointError {
+/** The nats-server has no log of the workspace any more. */
+export function lostLog({ workspace, epoch, position }: CheckpointRow, cause: unknown): ForeignCheckpointError {
   const last = formatPosition({ epoch, offset: position });
-  const message = `the nats-server has no log, but the database has its events up to position ${last}: bring the log's files back (such as meta.inf), or ${whatToDo}`;
+  const message = `the nats-server has no log of workspace ${workspace}, but the database has its events up to position ${last}: bring the log's files back (such as meta.inf), or ${whatToDo}`;
   return new ForeignCheckpointError(message, { cause });
 }
 
-/** Creates the checkpoint of a fresh set of tables: before the first event. */
-export async function beginCheckpoint(db: Kysely<Schema>, projection: string, epoch: string): Promise<CheckpointRow> {
-  const row = { name, projection, epoch, position: logStart, applied_position: null, recorded_until_ms: null };
-  await db
-    .insertInto("checkpoint")
-    .values(row)
-    .onConflict((conflict) => conflict.doNothing())
-    .execute();
-  return (await readCheckpoint(db)) ?? row;
+/**
+ * Creates the checkpoint of a workspace that has no rows: before its first event.
+ * @throws CheckpointMovedError while rows of a removed workspace of this name are being deleted
+ */
+export async function beginCheckpoint(
+  db: Kysely<Schema>,
+  { workspace, projection, epoch }: Pick<CheckpointRow, "workspace" | "projection" | "epoch">,
+): Promise<CheckpointRow> {
+  await sql`
+    with begun as (
+      insert into checkpoint (workspace, projection, epoch, position)
+      values (${workspace}, ${projection}, ${epoch}, ${logStart}) on conflict do nothing returning workspace, epoch)
+    insert into workspaces (workspace, epoch) select workspace, epoch from begun
+    on conflict (workspace) do update set epoch = excluded.epoch`.execute(db);
+  const begun = await readCheckpoint(db, workspace);
+  if (begun === undefined)
+    throw new CheckpointMovedError(`the rows of the removed workspace ${workspace} are being deleted`);
+  return begun;
 }
 
 /** Reads the checkpoint and locks it until the transaction ends; other writers wait there. */
-export async function lockCheckpoint(tx: Tx): Promise<CheckpointRow | undefined> {
-  return tx.selectFrom("checkpoint").selectAll().where("name", "=", name).forUpdate().executeTakeFirst();
+export async function lockCheckpoint(tx: Tx, workspace: string): Promise<CheckpointRow | undefined> {
+  return selectCheckpoint(tx, workspace).forUpdate().executeTakeFirst();
 }
 
 export async function moveCheckpoint(
   tx: Tx,
-  { position, applied_position, recorded_until_ms }: CheckpointRow,
+  { workspace, position, applied_position, recorded_until_ms }: CheckpointRow,
 ): Promise<void> {
   const moved = { position, applied_position, recorded_until_ms };
-  await tx.updateTable("checkpoint").set(moved).where("name", "=", name).execute();
+  await tx.updateTable("checkpoint").set(moved).where("workspace", "=", workspace).execute();
 }
 
 /** Shows readers that the tables have changed without new events; see tablesVersion. */
-export async function touchCheckpoint(tx: Tx): Promise<void> {
-  await tx.updateTable("checkpoint").set({ name }).where("name", "=", name).execute();
+export async function touchCheckpoint(tx: Tx, workspace: string): Promise<void> {
+  await tx.updateTable("checkpoint").set({ workspace }).where("workspace", "=", workspace).execute();
 }
 
 /**
@@ -67,14 +89,12 @@ export async function touchCheckpoint(tx: Tx): Promise<void> {
  */
 export async function ofThisLog(db: Kysely<Schema>, checkpoint: CheckpointRow, log: LogReader): Promise<CheckpointRow> {
   await assertOfThisLog(checkpoint, log);
-  const { epoch } = checkpoint;
+  const { workspace, epoch } = checkpoint;
   if (epoch === log.epoch) return checkpoint;
-  await db
-    .updateTable("checkpoint")
-    .set({ epoch: log.epoch })
-    .where("name", "=", name)
-    .where("epoch", "=", epoch)
-    .execute();
+  await sql`
+    with followed as (
+      update checkpoint set epoch = ${log.epoch} where workspace = ${workspace} and epoch = ${epoch} returning workspace)
+    update workspaces w set epoch = ${log.epoch} from followed f where w.workspace = f.workspace`.execute(db);
   return { ...checkpoint, epoch: log.epoch };
 }
 
@@ -83,15 +103,15 @@ export async function ofThisLog(db: Kysely<Schema>, checkpoint: CheckpointRow, l
  * @throws ForeignCheckpointError
  */
 export async function assertOfThisLog(checkpoint: CheckpointRow, log: LogReader): Promise<void> {
-  const { epoch, position } = checkpoint;
+  const { workspace, epoch, position } = checkpoint;
   if (position === logStart) return;
   const at = (offset: Offset) => formatPosition({ epoch, offset });
   if (!belongsToLog(log, { epoch, offset: position })) {
     const beyond = log.formerEpochs.find((one) => one.epoch === epoch);
     const reason =
       beyond === undefined
-        ? `the database follows another log (${epoch}; this one is ${log.epoch})`
-        : `the database is at position ${at(position)}, beyond the end ${at(endOf(beyond.lastSeq))} of the backup that the log was restored from`;
+        ? `the database follows another log of workspace ${workspace} (${epoch}; this one is ${log.epoch})`
+        : `the database is at position ${at(position)} of workspace ${workspace}, beyond the end ${at(endOf(beyond.lastSeq))} of the backup that the log was restored from`;
     throw new ForeignCheckpointError(
       `${reason}: restore the old log with \`tapedeck restore\`, or have the tables made from this one, which loses what only they have, with \`tapedeck new-epoch\`.`,
     );
@@ -99,13 +119,13 @@ export async function assertOfThisLog(checkpoint: CheckpointRow, log: LogReader)
   const { lastOffset } = await log.bounds();
   if (position > lastOffset) {
     throw new ForeignCheckpointError(
-      `the database is at position ${at(position)}, beyond the log's end ${at(lastOffset)}, so the log has lost events: ${whatToDo}`,
+      `the database is at position ${at(position)} of workspace ${workspace}, beyond the log's end ${at(lastOffset)}, so the log has lost events: ${whatToDo}`,
     );
   }
   const other = await reassignedPosition(checkpoint, log);
   if (other !== undefined) {
     throw new ForeignCheckpointError(
-      `the database is at position ${at(position)}, but position ${at(other)} was assigned to another event since, so the log has lost events: ${whatToDo}`,
+      `the database is at position ${at(position)} of workspace ${workspace}, but position ${at(other)} was assigned to another event since, so the log has lost events: ${whatToDo}`,
     );
   }
 }

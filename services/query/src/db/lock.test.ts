@@ -3,7 +3,7 @@ import { until } from "@tapedeck/shared/testing/until";
 import { sql } from "kysely";
 import { expect, it } from "vitest";
 import { type Database, openDatabase } from "./database.ts";
-import { AlreadyProjectedError, withTables } from "./lock.ts";
+import { AlreadyProjectedError, takeTables } from "./lock.ts";
 import { migrate } from "./migrate.ts";
 import { privateSchema } from "./private.ts";
 import { readConsistently } from "./read.ts";
@@ -26,11 +26,8 @@ it("a role that may only connect can't keep query from starting, writing or read
       const lock = stranger.db.transaction().execute((tx) => sql`lock table ${table} in access share mode`.execute(tx));
       await expect(lock).rejects.toThrow(/permission denied/);
     }
-    for await (const _ of withTables(ours, async function* () {
-      yield 1;
-    }))
-      break;
-    expect(await readConsistently(ours, async () => "read")).toBe("read");
+    await (await takeTables(ours))[Symbol.asyncDispose]();
+    expect(await readConsistently(ours, "acme", async () => "read")).toBe("read");
   } finally {
     await sql`reset role`.execute(stranger.db);
     await sql`drop role ${sql.id(role)}`.execute(stranger.db);
@@ -42,21 +39,13 @@ it("one process writes at a time, and does not block vacuum", async () => {
   await using one = openDatabase({ url: fresh.url, connections: 2 });
   await using other = openDatabase({ url: fresh.url, connections: 2 });
   await migrate(one);
-  const first = withTables(one, async function* () {
-    yield 1;
-    yield 2;
-  });
-  await first.next();
-  await expect(
-    withTables(other, async function* () {
-      yield 1;
-    }).next(),
-  ).rejects.toThrow(AlreadyProjectedError);
+  const first = await takeTables(one);
+  await expect(takeTables(other)).rejects.toThrow(AlreadyProjectedError);
   const { rows } = await sql<{ xid: string | null; xmin: string | null }>`
     select backend_xid as xid, backend_xmin as xmin from pg_stat_activity
     where datname = current_database() and state = 'idle in transaction'`.execute(other.db);
   expect(rows).toEqual([{ xid: null, xmin: null }]);
-  await first.return();
+  await first[Symbol.asyncDispose]();
   await until(() => isFree(other), { message: "the lock to be free" });
 });
 
@@ -64,20 +53,14 @@ it("the loss of a lock is reported", async () => {
   await using fresh = await freshDatabase();
   await using one = openDatabase({ url: fresh.url, connections: 2 });
   await migrate(one);
-  const work = withTables(one, async function* (_, held) {
-    yield "holding";
-    await until(() => held.aborted, { message: "the lock to be lost" });
-  });
-  await work.next();
+  await using tables = await takeTables(one);
   await sql`select pg_terminate_backend(pid) from pg_stat_activity
     where datname = current_database() and state = 'idle in transaction'`.execute(one.db);
-  await expect(work.next()).rejects.toThrow("the connection that held the lock on the tables is gone");
+  await until(() => tables.lost.aborted, { message: "the lock to be lost" });
+  expect(() => tables.lost.throwIfAborted()).toThrow("the connection that held the lock on the tables is gone");
 });
 
 async function isFree(database: Database): Promise<boolean> {
-  for await (const _ of withTables(database, async function* () {
-    yield 1;
-  }))
-    return true;
-  return false;
+  await using _tables = await takeTables(database);
+  return true;
 }

@@ -1,7 +1,7 @@
 import { type Kysely, sql } from "kysely";
 import pg from "pg";
 import type { Database, Tx } from "./database.ts";
-import { openPipeline, type Pipeline } from "./pipeline.ts";
+import { Pipelines } from "./pipelines.ts";
 import { makeOnce, privateSchema, privateTable } from "./private.ts";
 import type { Schema } from "./schema.ts";
 
@@ -16,20 +16,26 @@ export class AlreadyProjectedError extends Error {
  */
 type LockName = "migration" | "swap" | `writer_${string}`;
 
+/** The tables of a schema, which no other process may write meanwhile. */
+export type TakenTables = AsyncDisposable & {
+  readonly pipelines: Pipelines;
+  /** Aborts when the lock is lost. */
+  readonly lost: AbortSignal;
+};
+
 /**
- * Runs `use` on one connection while no other process may write the tables of its schema. `held` aborts when the lock is
- * lost. The lock belongs to a connection of its own, so a process that dies does not leave it behind.
- * @throws AlreadyProjectedError at once when another process holds it
+ * Takes the tables of the database's schema until it is disposed. The lock belongs to a connection of its own, so a process
+ * that dies does not leave it behind.
+ * @throws AlreadyProjectedError at once when another process has them
  */
-export async function* withTables<T>(
-  database: Database,
-  use: (connection: Pipeline, held: AbortSignal) => AsyncIterable<T>,
-): AsyncGenerator<T, void> {
-  await using lock = await hold(database, `writer_${database.schema}`, "nowait");
+export async function takeTables(database: Database): Promise<TakenTables> {
+  await using stack = new AsyncDisposableStack();
+  const lock = await hold(database, `writer_${database.schema}`, "nowait");
   if (lock === undefined) throw new AlreadyProjectedError("another query writes these tables");
-  await using connection = await openPipeline(database);
-  yield* use(connection, lock.lost);
-  lock.lost.throwIfAborted();
+  stack.use(lock);
+  const pipelines = stack.use(new Pipelines(database));
+  const taken = stack.move();
+  return { pipelines, lost: lock.lost, [Symbol.asyncDispose]: () => taken.disposeAsync() };
 }
 
 /** Runs `use` while no other process migrates the schema; waits for one that does. */

@@ -10,7 +10,7 @@ it("a database of an earlier version gets the migrations that it lacks, and is t
   await using database = openDatabase({ url: fresh.url, connections: 1 });
   const { db } = database;
   await migrate(database);
-  await sql`insert into checkpoint (name, projection, epoch, position) values ('log', '', 'e', 1024)`.execute(db);
+  await sql`insert into checkpoint (workspace, projection, epoch, position) values ('acme', '', 'e', 1024)`.execute(db);
 
   const later = {
     ...migrations,
@@ -22,8 +22,8 @@ it("a database of an earlier version gets the migrations that it lacks, and is t
   };
   await migrate(database, later);
   await migrate(database, later);
-  const { rows } = await sql`select name, next from checkpoint`.execute(db);
-  expect(rows).toEqual([{ name: "log", next: 7 }]);
+  const { rows } = await sql`select workspace, next from checkpoint`.execute(db);
+  expect(rows).toEqual([{ workspace: "acme", next: 7 }]);
   await expect(migrate(database)).rejects.toThrow(new NewerSchemaError("0002-next"));
 });
 

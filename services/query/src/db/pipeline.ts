@@ -19,6 +19,8 @@ import type { Schema } from "./schema.ts";
  */
 export type Pipeline = AsyncDisposable & {
   readonly db: Kysely<Schema>;
+  /** The connection is gone. */
+  readonly isLost: () => boolean;
   /**
    * Resolves when the work is done and the commit is sent. What is sent from then on comes after the commit, whether or not
    * that succeeds.
@@ -49,6 +51,10 @@ export type Committing<T> = { readonly result: T; readonly committed: Promise<vo
 
 export async function openPipeline(database: Database): Promise<Pipeline> {
   const client = await database.connect({ pipeline: true });
+  let isLost = false;
+  client.once("end", () => {
+    isLost = true;
+  });
   const connection = new PipelinedConnection(client);
   await connection.executeQuery(sessionSettings(database.schema)).catch(async (error: unknown) => {
     await client.end().catch(() => {});
@@ -57,6 +63,7 @@ export async function openPipeline(database: Database): Promise<Pipeline> {
   const tx = concurrent(connection);
   return {
     db: tx,
+    isLost: () => isLost,
     async transaction(work) {
       // A failure of `begin` is one of the connection, which the work learns too.
       connection.send("begin").catch(() => {});

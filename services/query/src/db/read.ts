@@ -37,16 +37,17 @@ export async function openSnapshot(database: Database): Promise<Snapshot> {
 }
 
 /**
- * Reads one consistent snapshot: `read` sees the tables exactly as of the checkpoint. The checkpoint is undefined while
- * nothing is projected yet.
+ * Reads one consistent snapshot: `read` sees the tables of the workspace exactly as of the checkpoint. The checkpoint is
+ * undefined while nothing is projected yet.
  */
 export async function readConsistently<T>(
   database: Database,
+  workspace: string,
   read: (tx: Tx, checkpoint: CheckpointRow | undefined) => Promise<T>,
 ): Promise<T> {
   await using reading = await beginReading(database);
   const { tx, started } = reading;
   // The lock comes first, because the snapshot is that of the first statement which reads.
-  const [, , checkpoint] = await Promise.all([started, noSwapUntilCommit(tx), readCheckpoint(tx)]);
+  const [, , checkpoint] = await Promise.all([started, noSwapUntilCommit(tx), readCheckpoint(tx, workspace)]);
   return await read(tx, checkpoint);
 }

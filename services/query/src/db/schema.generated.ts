@@ -235,10 +235,11 @@ export interface ChangedBuildDays {
 export interface Checkpoint {
   applied_position: number | null;
   epoch: string;
-  name: string;
   position: number;
   projection: string;
   recorded_until_ms: number | null;
+  removed: Generated<boolean>;
+  workspace: string;
 }
 
 export interface CommandTimes {
@@ -327,6 +328,7 @@ export interface CommandTimes {
 export interface EventBlocks {
   events: number;
   first_position: number;
+  workspace: string;
 }
 
 export interface EventGroups {
@@ -351,6 +353,7 @@ export interface EventPositions {
   last_position: number;
   session: string;
   subject: string;
+  workspace: string;
 }
 
 export interface Events {
@@ -443,7 +446,7 @@ export interface Events {
    */
   part: number;
   /**
-   * Position in the log; the API takes tapedeck.position_text of it.
+   * Position in the log of the workspace; the API takes tapedeck.position_text(position, workspace).
    */
   position: number;
   /**
@@ -1741,7 +1744,7 @@ export interface SetAsideEvents {
    */
   kind: string;
   /**
-   * Position in the log; the API takes tapedeck.position_text of it.
+   * Position in the log of the workspace; the API takes tapedeck.position_text(position, workspace).
    */
   position: number;
   /**
@@ -2709,6 +2712,17 @@ export interface WaitingByDeveloper {
   workspace: string | null;
 }
 
+export interface Workspaces {
+  /**
+   * Names the log: part of its positions as the API takes them.
+   */
+  epoch: string;
+  /**
+   * Workspace (team or company): part of the source's name.
+   */
+  workspace: string;
+}
+
 export interface DB {
   build_days: BuildDays;
   build_months: BuildMonths;
@@ -2760,6 +2774,7 @@ export interface DB {
   vagrant_runners: VagrantRunners;
   vagrant_targets: VagrantTargets;
   waiting_by_developer: WaitingByDeveloper;
+  workspaces: Workspaces;
 }
 
 export const columnTypes = {
@@ -2795,14 +2810,16 @@ export const columnTypes = {
     "day": "date"
   },
   "checkpoint": {
-    "name": "text",
+    "workspace": "text",
     "projection": "text",
     "epoch": "text",
     "position": "int8",
     "applied_position": "int8",
-    "recorded_until_ms": "int8"
+    "recorded_until_ms": "int8",
+    "removed": "bool"
   },
   "event_blocks": {
+    "workspace": "text",
     "first_position": "int8",
     "events": "int4"
   },
@@ -2819,6 +2836,7 @@ export const columnTypes = {
     "last_position": "int8"
   },
   "event_positions": {
+    "workspace": "text",
     "event_group": "int8",
     "subject": "text",
     "block": "int8",
@@ -3088,9 +3106,9 @@ export const columnTypes = {
     "advice": "text"
   },
   "set_aside_events": {
+    "workspace": "text",
     "position": "int8",
     "source": "text",
-    "workspace": "text",
     "session": "text",
     "kind": "text",
     "error_code": "text",
@@ -3293,5 +3311,9 @@ export const columnTypes = {
     "machine_state": "text",
     "box_name": "text",
     "box_version": "text"
+  },
+  "workspaces": {
+    "workspace": "text",
+    "epoch": "text"
   }
 } as const;

@@ -10,6 +10,6 @@ export {
   type WorkspaceLogin,
 } from "../db/access/workspace-logins.ts";
 export { type Database, openDatabase } from "../db/database.ts";
-export { forgetSessions } from "../projecting/forget-sessions.ts";
-export { foreignKeysToTables, forgetForeignTables } from "../projecting/forget-tables.ts";
+export { forgetSessions } from "../projecting/forget/sessions.ts";
+export { foreignKeysToTables, forgetForeignTables } from "../projecting/forget/tables.ts";
 export { sumBuildDays } from "../projecting/sum-build-days.ts";

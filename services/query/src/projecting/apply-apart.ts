@@ -1,4 +1,4 @@
-import type { Pipeline } from "../db/pipeline.ts";
+import type { Lane } from "../db/pipelines.ts";
 import type { View } from "../views/view.ts";
 import { type Applied, applyBatch, type BatchStart } from "./apply-batch.ts";
 import type { Batch } from "./batches.ts";
@@ -15,7 +15,7 @@ const maxRefused = 256;
  * @throws StatementError when the database went away, CheckpointMovedError as applyBatch does
  */
 export async function applyApart(
-  connection: Pipeline,
+  connection: Lane,
   views: readonly View[],
   { events, reached }: Batch,
   start: BatchStart,

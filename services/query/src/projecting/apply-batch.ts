@@ -22,6 +22,7 @@ export type Applied = {
 
 /** The checkpoint that a batch continues from. No event of the log is between `after` and the batch's first event. */
 export type BatchStart = {
+  readonly workspace: string;
   readonly after: Offset;
   readonly epoch: string;
   readonly projection: string;
@@ -42,7 +43,7 @@ export async function applyBatch(
   recorded: () => void = () => {},
 ): Promise<Applied> {
   // Otherwise the checkpoint could be that of tables which a rebuild has just replaced, and the rows go into the new ones.
-  const [, checkpoint] = await Promise.all([noSwapUntilCommit(tx), lockCheckpoint(tx)]);
+  const [, checkpoint] = await Promise.all([noSwapUntilCommit(tx), lockCheckpoint(tx, start.workspace)]);
   if (checkpoint === undefined || checkpoint.position < start.after) {
     throw new CheckpointMovedError("the tables are at an earlier position");
   }

@@ -2,6 +2,7 @@ import { type SourceName, sourceName } from "@tapedeck/shared/source";
 import { sql } from "kysely";
 import { expect, it } from "vitest";
 import { openDatabase } from "../db/database.ts";
+import { logsIn } from "../testing/logs.ts";
 import { projectUntil } from "../testing/run-projection.ts";
 import { scenario } from "../testing/scenario.ts";
 import { type Stage, schemas, stage } from "../testing/stage.ts";
@@ -22,7 +23,8 @@ async function projected(on: Stage) {
   session.build("web", "succeeded");
   const end = (await on.write(script.events)).at(-1) ?? 0;
   await projectUntil(on.databaseUrl, on.log.reader, end);
-  return (signal: AbortSignal) => rebuild({ databaseUrl: on.databaseUrl, log: on.log.reader, views: all, signal });
+  return (signal: AbortSignal) =>
+    rebuild({ databaseUrl: on.databaseUrl, logs: logsIn(on.log.reader), views: all, signal });
 }
 
 /** Runs statements as the owner of the database. */
@@ -50,7 +52,7 @@ it("keeps what others made of the tables through a rebuild, with owners, rights 
     `grant select on team."My builds" to ${role}`,
     "comment on view team.\"My builds\" is 'ours'",
     'create view team.above as select upper(artifact) as artifact from team."My builds"',
-    "create materialized view team.kept as select o.id, b.artifact, tapedeck.position_text(o.start_position) as at from tapedeck.operations o join team.above b on true where o.kind = 'build'",
+    "create materialized view team.kept as select o.id, b.artifact, tapedeck.position_text(o.start_position, o.workspace) as at from tapedeck.operations o join team.above b on true where o.kind = 'build'",
     "create unique index kept_by_id on team.kept (id)",
     "comment on materialized view team.kept is 'kept'",
     "comment on column team.kept.at is 'where'",

@@ -6,17 +6,19 @@ import { logStart, messagesBefore } from "@tapedeck/shared/log/offset";
 import { adoptSubject, channelFilter, eventSubject, everyObservedSubject } from "@tapedeck/shared/log/subjects";
 import { ownValue } from "@tapedeck/shared/own-value";
 import type { Logger } from "@tapedeck/shared/service/logger";
-import type { SourceName } from "@tapedeck/shared/source";
+import { type SourceName, sourceParts } from "@tapedeck/shared/source";
 import { abortable } from "@tapedeck/shared/sync/abortable";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { timeoutSignal } from "@tapedeck/shared/sync/timers";
 import type { NatsConnection } from "nats";
 import type { ApiDeps } from "../api/deps.ts";
 import { readConsistently } from "../db/read.ts";
-import type { Fold } from "../views/states/fold.ts";
+import type { Fold, Folds } from "../views/states/fold.ts";
 import { foldFor } from "../views/states/states.ts";
 
-export type DriftWatchOptions = ApiDeps & {
+export type DriftWatchOptions = {
+  readonly depsOf: (workspace: string) => Promise<Pick<ApiDeps, "database" | "log" | "progress">>;
+  readonly folds: Folds;
   readonly logger: Logger;
   /** Called for each answer of an upstream that was compared with the folded state. */
   readonly onCompared: (source: string, differs: boolean) => void;
@@ -104,11 +106,12 @@ export class DriftWatch implements AsyncDisposable {
 
   /** The folded state at exactly the position that the answer belongs to; undefined: there is no such state. */
   async #stateAtRest({ source, session, ...answer }: Observed, fold: Fold): Promise<unknown> {
-    const { database, log, progress } = this.#options;
+    const { workspace } = sourceParts(source as SourceName);
+    const { database, log, progress } = await this.#options.depsOf(workspace);
     const reader = log();
     const { lastOffset } = await reader.bounds();
     if (!(await abortable(progress.reached(lastOffset, timeoutMs), this.#stop.signal))) return undefined;
-    const row = await readConsistently(database(), (tx) =>
+    const row = await readConsistently(database(), workspace, (tx) =>
       tx
         .selectFrom("fold_states")
         .select("state")

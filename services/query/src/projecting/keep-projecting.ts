@@ -1,33 +1,39 @@
 import type { ConnectedLog } from "@tapedeck/shared/log/connect-log";
 import { LogUnusableError } from "@tapedeck/shared/log/jetstream";
-import { logStart, sequenceOf } from "@tapedeck/shared/log/offset";
+import { sequenceOf } from "@tapedeck/shared/log/offset";
 import { OutOfRangeError } from "@tapedeck/shared/log/out-of-range";
-import { reportTablesEnd } from "@tapedeck/shared/log/tables-end";
+import { reportTablesEnd, type TablesEnd } from "@tapedeck/shared/log/tables-end";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import { letReadersIn, limitReaders, type ReaderLogins } from "../db/access/grants.ts";
-import { ForeignCheckpointError, lostLog, readCheckpoint } from "../db/checkpoint.ts";
+import { lostLog, readCheckpoints } from "../db/checkpoint.ts";
 import type { Database } from "../db/database.ts";
-import { AlreadyProjectedError, withTables } from "../db/lock.ts";
+import { AlreadyProjectedError, takeTables } from "../db/lock.ts";
 import { migrate, NewerSchemaError } from "../db/migrate.ts";
 import type { CheckpointRow } from "../db/schema.ts";
 import type { View } from "../views/view.ts";
 import { projectionVersion } from "../views/views.ts";
 import type { BatchLimits } from "./batches.ts";
-import type { ProjectedPosition } from "./progress.ts";
-import { type Projected, project } from "./project.ts";
+import type { Projected } from "./project.ts";
+import { projectAll } from "./project-all.ts";
 import { rebuild } from "./rebuild.ts";
+import { isLogMissing, type WorkspaceLogs } from "./workspace-logs.ts";
+import { hasEvents, OldTablesError, reasonOf } from "./workspace-projection.ts";
+import type { WorkspaceStates } from "./workspace-state.ts";
+
+/** The connection to NATS, and the logs that are read over it. Disposing closes both. */
+export type OpenLogs = AsyncDisposable & { readonly log: ConnectedLog; readonly logs: WorkspaceLogs };
 
 export type KeepProjecting = {
   readonly database: Database;
   readonly databaseUrl: string;
   readonly readers: ReaderLogins;
-  readonly openLog: (options: { readonly create: boolean }) => Promise<ConnectedLog>;
+  readonly openLogs: (options: { readonly create: boolean }) => Promise<OpenLogs>;
   /** Called when this query begins to project; what it gives is disposed when it stops. Not for a query that stands by. */
-  readonly beside: (log: ConnectedLog) => Disposable;
+  readonly beside: (logs: OpenLogs) => Disposable;
   readonly views: readonly View[];
   readonly limits: BatchLimits;
-  readonly progress: ProjectedPosition;
+  readonly states: WorkspaceStates;
   readonly logger: Logger;
   readonly signal: AbortSignal;
   readonly observer: ProjectionObserver;
@@ -39,26 +45,26 @@ export type KeepProjecting = {
 export type ProjectionObserver = {
   /** The database has its tables and can be read. */
   hasTables(): void;
-  /** The log that is read from now on; undefined: none. */
-  usesLog(log: ConnectedLog | undefined): void;
+  /** The logs that are read from now on; undefined: none. */
+  usesLogs(logs: OpenLogs | undefined): void;
   applied(applied: Projected): void;
-  /** Why nothing is projected now; undefined: the tables follow the log. */
+  /** A workspace was followed, and is not any more. */
+  interrupted(): void;
+  /** Why nothing is projected now; undefined: whatever has a log is, or another query does. */
   waits(reason: string | undefined): void;
 };
-
-/** How long the first event of a batch waits for others. */
-const companyMs = 20;
 
 /** How often a standby query checks whether it is needed. */
 const standbyMs = 500;
 
 /**
- * Projects until the signal, and retries when the log or the database goes away. Rejects only for errors that do not go
- * away by themselves: a schema of a newer Tapedeck, tables of another log, an unusable nats-server.
+ * Projects until the signal, and retries when NATS or the database goes away. What concerns one workspace stays with it (see
+ * WorkspaceProjection). Rejects only for errors that do not go away by themselves: a schema of a newer Tapedeck, an unusable
+ * nats-server.
  */
 export async function keepProjecting(options: KeepProjecting): Promise<void> {
-  const { progress, logger, signal, observer } = options;
-  await using log = new HeldLog(options);
+  const { logger, signal, observer } = options;
+  await using held = new HeldLogs(options);
   const retry = backoff(100, 2_000);
   let lastReason = "";
   let areLimited = false;
@@ -71,24 +77,24 @@ export async function keepProjecting(options: KeepProjecting): Promise<void> {
   };
   while (!signal.aborted) {
     try {
-      await projectOnce(options, log, admitReaders, () => {
+      await projectOnce(options, held, admitReaders, () => {
         retry.reset();
         lastReason = "";
       });
     } catch (error) {
       if (signal.aborted) return;
       if (error instanceof AlreadyProjectedError) {
-        await standBy(options, log);
+        await standBy(options, held);
         continue;
       }
+      if (error instanceof OldTablesError) continue;
       // The log itself is fine where it lacks something: rebuilds and answers about the past read it.
-      if (!(error instanceof OutOfRangeError)) await log.close();
+      if (!(error instanceof OutOfRangeError)) await held.close();
       if (isFinal(error)) throw error;
       areLimited = false; // after an outage the database may be another one
       const reason = reasonOf(error);
       observer.waits(reason);
-      if (reason !== lastReason)
-        logger.warn({ err: error, position: progress.position }, "projecting was interrupted and will continue");
+      if (reason !== lastReason) logger.warn({ err: error }, "projecting was interrupted and will continue");
       lastReason = reason;
       await delay(retry.next(), signal);
     }
@@ -97,100 +103,100 @@ export async function keepProjecting(options: KeepProjecting): Promise<void> {
 
 async function projectOnce(
   options: KeepProjecting,
-  held: HeldLog,
+  held: HeldLogs,
   admitReaders: () => Promise<void>,
   onWorking: () => void,
 ): Promise<void> {
-  const { database, databaseUrl, views, limits, progress, logger, signal, observer, beside, fill } = options;
+  const { database, databaseUrl, views, limits, states, logger, signal, observer, beside, fill } = options;
   await migrate(database);
   await admitReaders();
   observer.hasTables();
 
-  const checkpoint = await readCheckpoint(database.db);
-  const log = await held.open(checkpoint);
-  const { reader } = log;
-  progress.advance(checkpoint?.position ?? logStart);
-  if (checkpoint?.epoch === reader.epoch && checkpoint.projection !== projectionVersion(views)) {
-    logger.info({ from: checkpoint.projection, to: projectionVersion(views) }, "rebuilding the tables");
+  const checkpoints = await readCheckpoints(database.db);
+  const open = await held.open(checkpoints);
+  for (const one of checkpoints.filter(({ removed }) => !removed)) states.of(one.workspace).isAt(one);
+  if (checkpoints.some(({ removed, projection }) => !removed && projection !== projectionVersion(views))) {
+    logger.info({ to: projectionVersion(views) }, "rebuilding the tables");
     observer.waits("the tables are rebuilt from the log, because this version builds them differently");
-    await rebuild({ databaseUrl, log: reader, views, limits, signal, fill });
+    await rebuild({ databaseUrl, logs: open.logs, views, limits, signal, fill });
     return;
   }
-  let epoch = checkpoint?.epoch ?? reader.epoch;
-  const work = withTables(database, async function* (connection, lost) {
-    // Before the log is read: if it has lost its end, ingest must not assign these positions again.
-    using _beside = beside(log);
-    using _telling = reportTablesEnd(log.nats, () => ({ epoch, seq: sequenceOf(progress.position) }));
-    yield* project({
-      connection,
-      log: reader,
-      views,
-      signal: AbortSignal.any([signal, lost]),
-      limits: { ...limits, company: { ms: companyMs, readers: progress } },
-    });
+  await using tables = await takeTables(database);
+  // Before the log is read: if it has lost its end, ingest must not assign these positions again.
+  using _beside = beside(open);
+  using _telling = reportTablesEnd(open.log.nats, (workspace) => tablesEnd(states, open, workspace));
+  await projectAll({
+    ...options,
+    logs: open.logs,
+    pipelines: tables.pipelines,
+    signal: AbortSignal.any([signal, tables.lost]),
+    onBegun: () => {
+      onWorking();
+      observer.waits(undefined);
+    },
+    onApplied: (applied) => observer.applied(applied),
+    onInterrupted: () => observer.interrupted(),
   });
-  for await (const applied of work) {
-    epoch = reader.epoch;
-    onWorking();
-    observer.waits(undefined);
-    progress.advance(applied.position);
-    observer.applied(applied);
-    logSetAside(logger, applied);
-  }
+  tables.lost.throwIfAborted();
 }
 
-/** One line a batch, because a source may send many of them. */
-function logSetAside(logger: Logger, { setAside }: Projected): void {
-  const [first] = setAside;
-  if (first === undefined) return;
-  const { source, session, kind } = first.recorded.event;
-  logger.warn(
-    { err: first.error, position: first.recorded.offset, source, session, kind, events: setAside.length },
-    "events can't be applied to the tables and are set aside; the first one is named",
-  );
+/** All workspaces are in one stream: it had everything up to the position of the one that is farthest. */
+function tablesEnd(states: WorkspaceStates, { log }: OpenLogs, workspace?: string): TablesEnd {
+  const known = states
+    .all()
+    .filter((one) => one.epoch !== undefined && (workspace === undefined || one.workspace === workspace));
+  // Tables of another log say so.
+  const epoch = known.some((one) => one.epoch === log.epoch) ? log.epoch : (known[0]?.epoch ?? log.epoch);
+  const ends = known.filter((one) => one.epoch === epoch).map(({ progress }) => sequenceOf(progress.position));
+  return { epoch, seq: Math.max(0, ...ends) };
 }
 
 /**
- * Another query projects. This one answers, with a log of its own for what is not in the tables, and takes over when the
+ * Another query projects. This one answers, with logs of its own for what is not in the tables, and takes over when the
  * other is gone.
  */
-async function standBy({ database, progress, signal, observer }: KeepProjecting, log: HeldLog): Promise<void> {
+async function standBy({ database, states, signal, observer }: KeepProjecting, held: HeldLogs): Promise<void> {
   observer.waits(undefined);
-  const checkpoint = await readCheckpoint(database.db).catch(() => undefined);
-  if (checkpoint !== undefined) progress.advance(checkpoint.position);
-  // The tables are of another log meanwhile: that is the one to answer from.
-  if (checkpoint !== undefined && checkpoint.epoch !== log.epoch) await log.close();
+  const checkpoints = await readCheckpoints(database.db).catch(() => []);
+  for (const { workspace, epoch, position } of checkpoints) {
+    const state = states.of(workspace);
+    state.isAt({ epoch, position });
+    state.follows(epoch);
+    // The tables are of another log meanwhile: that is the one to answer from.
+    if (state.log !== undefined && state.log.epoch !== epoch) await held.close();
+  }
   await delay(standbyMs, signal);
 }
 
-/** The log that answers are made from. It stays open while query stands by. */
-class HeldLog implements AsyncDisposable {
-  readonly #options: Pick<KeepProjecting, "openLog" | "observer">;
-  #log: ConnectedLog | undefined;
+/** The logs that answers are made from. They stay open while query stands by. */
+class HeldLogs implements AsyncDisposable {
+  readonly #options: Pick<KeepProjecting, "openLogs" | "observer" | "states">;
+  #open: OpenLogs | undefined;
 
-  constructor(options: Pick<KeepProjecting, "openLog" | "observer">) {
+  constructor(options: Pick<KeepProjecting, "openLogs" | "observer" | "states">) {
     this.#options = options;
   }
 
-  get epoch(): string | undefined {
-    return this.#log?.reader.epoch;
-  }
-
   /** Tables that have events show that there was a log, and one that begins would take its place. */
-  async open(checkpoint: CheckpointRow | undefined): Promise<ConnectedLog> {
-    const hasEvents = checkpoint !== undefined && checkpoint.position > logStart;
-    this.#log ??= await this.#options.openLog({ create: !hasEvents }).catch((cause: unknown) => {
-      throw hasEvents && isLogMissing(cause) ? lostLog(checkpoint, cause) : cause;
+  async open(checkpoints: readonly CheckpointRow[]): Promise<OpenLogs> {
+    const known = checkpoints.filter((one) => !one.removed && hasEvents(one));
+    this.#open ??= await this.#options.openLogs({ create: known.length === 0 }).catch((cause: unknown) => {
+      if (!isLogMissing(cause)) throw cause;
+      const lost = known.map((one) => ({ workspace: one.workspace, error: lostLog(one, cause) }));
+      for (const { workspace, error } of lost)
+        this.#options.states.of(workspace).waits(error.message, { isRefused: true });
+      throw lost[0]?.error ?? cause;
     });
-    this.#options.observer.usesLog(this.#log);
-    return this.#log;
+    this.#options.observer.usesLogs(this.#open);
+    return this.#open;
   }
 
   async close(): Promise<void> {
-    const log = this.#log;
-    this.#log = undefined;
-    this.#options.observer.usesLog(undefined);
-    await log?.[Symbol.asyncDispose]();
+    const open = this.#open;
+    this.#open = undefined;
+    this.#options.observer.usesLogs(undefined);
+    for (const state of this.#options.states.all()) state.log = undefined;
+    await open?.[Symbol.asyncDispose]();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -198,22 +204,6 @@ class HeldLog implements AsyncDisposable {
   }
 }
 
-/** Tables without these events would be wrong, and nothing would show it: so they stay where they are. */
-function reasonOf(error: unknown): string {
-  if (error instanceof OutOfRangeError && error.details.loss === "dropped") {
-    return `the tables can't follow the log, because a limit of its stream has dropped events that they lack (${error.message}): \`tapedeck rebuild\` makes them from what the log still has`;
-  }
-  return error instanceof Error ? error.message || error.name : String(error);
-}
-
-function isLogMissing(error: unknown): boolean {
-  return (
-    error instanceof LogUnusableError && error.cause instanceof Error && error.cause.name === "StreamNotFoundError"
-  );
-}
-
 function isFinal(error: unknown): boolean {
-  return (
-    error instanceof NewerSchemaError || error instanceof ForeignCheckpointError || error instanceof LogUnusableError
-  );
+  return error instanceof NewerSchemaError || error instanceof LogUnusableError;
 }

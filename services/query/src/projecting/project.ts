@@ -1,4 +1,4 @@
-// From the log into the tables.
+// From the log of a workspace into the tables.
 //
 //   log --follow--> batches --> one transaction: views' rows + checkpoint --> commit --> the tables' position
 //                        \--an event can't be applied--> applyApart(): it is set aside, the rest goes on
@@ -12,7 +12,7 @@
 import type { LogReader } from "@tapedeck/shared/log/log";
 import type { Offset } from "@tapedeck/shared/log/offset";
 import { beginCheckpoint, ofThisLog, readCheckpoint } from "../db/checkpoint.ts";
-import type { Pipeline } from "../db/pipeline.ts";
+import type { Lane } from "../db/pipelines.ts";
 import type { View } from "../views/view.ts";
 import { projectionVersion } from "../views/views.ts";
 import { applyApart } from "./apply-apart.ts";
@@ -24,8 +24,10 @@ import { isDataError } from "./data-error.ts";
 export type Projected = Applied & { readonly ms: number };
 
 export type Project = {
-  /** Nobody else may write its tables (see withTables). */
-  readonly connection: Pipeline;
+  /** Nobody else may write its tables (see takeTables). */
+  readonly connection: Lane;
+  readonly workspace: string;
+  /** Its log. */
   readonly log: LogReader;
   readonly views: readonly View[];
   readonly limits?: BatchLimits;
@@ -33,15 +35,17 @@ export type Project = {
 };
 
 /**
- * Follows the log into the tables until the signal. Yields the position of the tables at first and after every commit.
+ * Follows the log of a workspace into the tables until the signal. Yields the position of the tables at first and after every commit.
  * Throws when the database or the log is unavailable; the caller starts it again.
  * @throws ForeignCheckpointError when the tables do not belong to this log
  * @throws CheckpointMovedError when another process changes them meanwhile
  */
 export async function* project(options: Project): AsyncGenerator<Projected, void> {
-  const { connection, log, views, limits = defaultLimits, signal } = options;
+  const { connection, workspace, log, views, limits = defaultLimits, signal } = options;
   const projection = projectionVersion(views);
-  const found = (await readCheckpoint(connection.db)) ?? (await beginCheckpoint(connection.db, projection, log.epoch));
+  const found =
+    (await readCheckpoint(connection.db, workspace)) ??
+    (await beginCheckpoint(connection.db, { workspace, projection, epoch: log.epoch }));
   const checkpoint = await ofThisLog(connection.db, found, log);
   let after = checkpoint.position;
   yield { position: after, events: 0, setAside: [], ms: 0 };
@@ -53,7 +57,7 @@ export async function* project(options: Project): AsyncGenerator<Projected, void
   try {
     yield* overlapping(batches(follow, limits, ended), async (batch) => {
       const startedAt = performance.now();
-      const start = { after, epoch: log.epoch, projection, log };
+      const start = { workspace, after, epoch: log.epoch, projection, log };
       const { result, committed } = await connection
         .transaction((tx) => applyBatch(tx, views, batch, start))
         .catch(async (error: unknown) => {

@@ -4,6 +4,7 @@ import { sql } from "kysely";
 import { expect, it } from "vitest";
 import { openDatabase } from "../db/database.ts";
 import { queryClient } from "../testing/client.ts";
+import { logsIn } from "../testing/logs.ts";
 import { migrated } from "../testing/migrated.ts";
 import { randomEvents, seeded } from "../testing/random-scenario.ts";
 import { projectUntil } from "../testing/run-projection.ts";
@@ -19,11 +20,12 @@ it("builds the same tables from the log, beside a query that keeps following", a
   const events = randomEvents(seeded(3), 3_000);
   await written(on, events.slice(0, 2_000));
   await using query = await on.startQuery();
+  await reaches(query, 1);
 
   const later = events.slice(2_000);
   const rebuilt = rebuild({
     databaseUrl: on.databaseUrl,
-    log: on.log.reader,
+    logs: logsIn(on.log.reader),
     views: all,
     limits: { events: 100, bytes: 1_000_000 },
     signal,
@@ -37,7 +39,7 @@ it("builds the same tables from the log, beside a query that keeps following", a
   }
   await rebuilt;
   expect(reported).toEqual(reported.toSorted((a, b) => a - b));
-  await reaches(query, end);
+  await reaches(query, end, "acme", "globex");
 
   await using straight = await freshDatabase(migrated);
   await projectUntil(straight.url, on.log.reader, end);

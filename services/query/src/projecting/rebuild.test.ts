@@ -10,6 +10,7 @@ import { rebuildCall } from "../api/rebuild-call.ts";
 import { createLogin, dropLogin } from "../db/access/workspace-logins.ts";
 import { openDatabase } from "../db/database.ts";
 import { queryClient } from "../testing/client.ts";
+import { logsIn } from "../testing/logs.ts";
 import { randomEvents, seeded } from "../testing/random-scenario.ts";
 import { projectUntil } from "../testing/run-projection.ts";
 import { scenario } from "../testing/scenario.ts";
@@ -17,7 +18,7 @@ import { schemas, stage, written } from "../testing/stage.ts";
 import { contents } from "../testing/tables.ts";
 import { views } from "../views/views.ts";
 import type { Projected } from "./project.ts";
-import { rebuild } from "./rebuild.ts";
+import { type RebuiltBatch, rebuild } from "./rebuild.ts";
 import { sumBuildDays } from "./sum-build-days.ts";
 
 const all = views({ textRows: false });
@@ -31,7 +32,7 @@ it("continues an interrupted rebuild", async ({ signal }) => {
 
   const options = {
     databaseUrl: on.databaseUrl,
-    log: on.log.reader,
+    logs: logsIn(on.log.reader),
     views: all,
     limits: { events: 100, bytes: 1_000_000 },
   };
@@ -49,17 +50,18 @@ it("continues an interrupted rebuild", async ({ signal }) => {
 
   // A caller that asked for it, and has not stopped it, must not take that for its end.
   const call = rebuildCall(
-    { log: () => on.log.reader },
     () => stopped(new AbortController()),
-    { fresh: false },
+    { workspace: "", fresh: false },
     new AbortController().signal,
   );
   await expect(Array.fromAsync(call)).rejects.toMatchObject({ code: "not_ready" });
 
-  const positions: Offset[] = [];
-  const swapped = await rebuild({ ...options, signal, onProgress: ({ position }) => positions.push(position) });
-  expect(swapped).toBe(true);
-  expect(positions[0]).toBeGreaterThan(endOf(third));
+  const firsts = new Map<string, Offset>();
+  const onProgress = ({ workspace, position }: RebuiltBatch) =>
+    firsts.set(workspace, firsts.get(workspace) ?? position);
+  expect(await rebuild({ ...options, signal, onProgress })).toBe(true);
+  // One workspace had come so far.
+  expect(Math.max(...firsts.values())).toBeGreaterThan(endOf(third));
   expect(await contents(on.databaseUrl)).toEqual(expected);
   await using rebuilt = openDatabase({ url: on.databaseUrl, connections: 2 });
   expect(await sumBuildDays(rebuilt, { before: "infinity" })).toBeGreaterThan(0);
@@ -71,7 +73,7 @@ it("begins anew when messages were removed since it was interrupted", async ({ s
   const moved = sourceName({ workspace: "left", developer: "alice", project: "shop", upstream: "skaffold" });
   await on.write([scenario(moved).add({ kind: "source.added" })]);
   const end = await written(on, randomEvents(seeded(7), 600));
-  const options = { databaseUrl: on.databaseUrl, log: on.log.reader, views: all };
+  const options = { databaseUrl: on.databaseUrl, logs: logsIn(on.log.reader), views: all };
   await projectUntil(on.databaseUrl, on.log.reader, end);
   const first = new AbortController();
   const onProgress = ({ position }: Projected) => position >= endOf(1) && first.abort();
@@ -89,9 +91,8 @@ it("begins anew when messages were removed since it was interrupted", async ({ s
   await (await jetstreamManager(nc)).streams.deleteMessage(streamName, 1, true);
   await nc.close();
   const call = rebuildCall(
-    { log: () => on.log.reader },
     ({ fresh }) => rebuild({ ...options, fresh, signal }),
-    { fresh: true },
+    { workspace: "", fresh: true },
     signal,
   );
   await Array.fromAsync(call);
@@ -131,9 +132,9 @@ it("refuses to replace the tables of another log, which may be all that is left 
     .set({ epoch: "gone", position: offsetOf(1_000_000) })
     .execute();
   const expected = await contents(on.databaseUrl);
-  const rebuilding = () => rebuild({ databaseUrl: on.databaseUrl, log: on.log.reader, views: all, signal });
+  const rebuilding = () => rebuild({ databaseUrl: on.databaseUrl, logs: logsIn(on.log.reader), views: all, signal });
   await expect(rebuilding()).rejects.toThrow("follows another log");
-  const call = rebuildCall({ log: () => on.log.reader }, rebuilding, { fresh: false }, signal);
+  const call = rebuildCall(rebuilding, { workspace: "", fresh: false }, signal);
   await expect(Array.fromAsync(call)).rejects.toMatchObject({
     code: "not_ready",
     message: expect.stringContaining("follows another log"),
@@ -148,7 +149,12 @@ it("lets readers read the new tables from the swap on, and a login only its work
   );
   for (const source of sources) await on.write([scenario(source).add({ kind: "source.added" })]);
   // Nothing else may let readers in: no query runs.
-  await rebuild({ databaseUrl: on.databaseUrl, log: on.log.reader, views: all, signal: AbortSignal.timeout(60_000) });
+  await rebuild({
+    databaseUrl: on.databaseUrl,
+    logs: logsIn(on.log.reader),
+    views: all,
+    signal: AbortSignal.timeout(60_000),
+  });
 
   await using owner = openDatabase({ url: on.databaseUrl, connections: 1 });
   const { rows } = await sql`

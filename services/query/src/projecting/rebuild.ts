@@ -1,102 +1,161 @@
-import type { LogReader } from "@tapedeck/shared/log/log";
+import type { LogBounds, LogReader } from "@tapedeck/shared/log/log";
 import { laterOf, type Offset } from "@tapedeck/shared/log/offset";
 import { OutOfRangeError } from "@tapedeck/shared/log/out-of-range";
-import type { Logger } from "@tapedeck/shared/service/logger";
-import { delay } from "@tapedeck/shared/sync/delay";
-import { type Kysely, sql } from "kysely";
+import { Notifier } from "@tapedeck/shared/sync/notifier";
 import { letReadersIn } from "../db/access/grants.ts";
-import { assertOfThisLog, readCheckpoint } from "../db/checkpoint.ts";
-import { type Database, internalSchema, liveSchema, openDatabase, schemasOf, type Tx } from "../db/database.ts";
-import { withTables } from "../db/lock.ts";
+import { assertOfThisLog, lostLog, readCheckpoints } from "../db/checkpoint.ts";
+import { type Database, internalSchema, liveSchema, openDatabase } from "../db/database.ts";
+import { takeTables } from "../db/lock.ts";
 import { migrate } from "../db/migrate.ts";
-import { swapLock } from "../db/read.ts";
-import type { Schema } from "../db/schema.ts";
+import type { Pipelines } from "../db/pipelines.ts";
+import type { CheckpointRow } from "../db/schema.ts";
 import type { View } from "../views/view.ts";
 import { projectionVersion } from "../views/views.ts";
 import type { BatchLimits } from "./batches.ts";
-import { dropDependants, isLockTimeout, readDependants, renewDependants } from "./dependants.ts";
 import { fillViews } from "./fill-views.ts";
 import { type Projected, project } from "./project.ts";
-
-const shadowSchema = "tapedeck_rebuild";
-/** Replaced tables have a schema of this name, or with a number after it, until nobody reads them any more. */
-const retiredSchema = "tapedeck_retired";
-
-/**
- * How long a statement waits for a lock that excludes readers. All readers wait behind it, so it gives up soon and tries
- * again: somebody may sit in a transaction for hours.
- */
-const lockMs = 2_000;
-const againMs = 500;
-/** After this many attempts it reports what is in the way. */
-const maxAttempts = 20;
-
-/** Somebody keeps the new tables from taking the place of the old ones. */
-export class SwapBlockedError extends Error {
-  override readonly name = "SwapBlockedError";
-}
+import { analyze, dropRetired, dropSchemas, hasTables, shadowSchema, swap } from "./swap.ts";
+import { isLogMissing, type WorkspaceLogs } from "./workspace-logs.ts";
+import { hasEvents } from "./workspace-projection.ts";
 
 export type Rebuild = {
   readonly databaseUrl: string;
-  readonly log: LogReader;
+  readonly logs: Pick<WorkspaceLogs, "names" | "of">;
   readonly views: readonly View[];
   readonly limits?: BatchLimits;
   /** Begin anew: an earlier rebuild may have what was removed from the log since. */
   readonly fresh?: boolean;
   readonly signal: AbortSignal;
-  readonly onProgress?: (applied: Projected) => void;
+  /** Learns at the beginning what is read. */
+  readonly onBegun?: (logs: readonly LogToRead[]) => void;
+  readonly onProgress?: (applied: RebuiltBatch) => void;
   /** Takes the materialized views that are to be filled after the swap; by default they are filled before it resolves. */
   readonly fill?: (views: readonly string[]) => void;
   /** By default the views that can't be filled are only left empty. */
   readonly onUnfilled?: (view: string, error: unknown) => void;
 };
 
+export type RebuiltBatch = Projected & { readonly workspace: string };
+
+/** The log of a workspace, and where its end was when the rebuild began. */
+export type LogToRead = { readonly workspace: string; readonly log: LogReader; readonly bounds: LogBounds };
+
 /**
- * Builds all tables again from the log, beside the live ones, and swaps them in when they have caught up. Meanwhile the
- * live tables keep answering, and keep following the log if they can. Continues an earlier rebuild that was killed. A
- * running query need not be notified. What others made of the tables is made again (dependants.ts). Resolves with true at
- * the swap, or with false when the signal ended it before; throws as project does.
+ * Builds all tables again from the logs, beside the live ones, and swaps them in when those of each workspace have caught up.
+ * Meanwhile the live tables keep answering, and keep following the logs if they can. Continues an earlier rebuild that was
+ * killed. A running query need not be notified. What others made of the tables is made again (dependants.ts). Resolves with
+ * true at the swap, or with false when the signal ended it before; throws as project does.
  * @throws DependantsError when something that others made does not fit the new tables: the old ones stay
  * @throws AlreadyProjectedError when another rebuild runs
- * @throws ForeignCheckpointError when the live tables are another log's
+ * @throws ForeignCheckpointError when the live tables of a workspace are another log's
  * @throws SwapBlockedError when open transactions have read the live tables for too long
  */
 export async function rebuild(options: Rebuild): Promise<boolean> {
-  const { log, views, signal, onProgress = () => {}, fill, onUnfilled = () => {} } = options;
+  const { views, signal, fill, onUnfilled = () => {} } = options;
   await using shadow = openDatabase({ url: options.databaseUrl, schema: shadowSchema, connections: 3 });
-  await assertSameLog(shadow, log);
-  const { lastOffset: goal } = await log.bounds();
-  const work = withTables(shadow, async function* (connection, held) {
-    await prepare(shadow, options);
-    await letReadersIn(shadow);
-    yield* project({
-      connection,
-      log: readAnew(log, goal),
-      views,
-      signal: AbortSignal.any([signal, held]),
-      ...(options.limits && { limits: options.limits }),
-    });
-  });
-  let isAnalyzed = false;
-  for await (const applied of work) {
-    onProgress(applied);
-    if (applied.position < goal) continue;
-    if (!isAnalyzed) await analyze(shadow);
-    isAnalyzed = true;
-    const toFill = await swap(shadow, applied.position, signal);
-    if (toFill === undefined) continue;
-    if (fill === undefined) await fillViews(shadow, toFill, { signal, onUnfilled });
-    else fill(toFill);
-    return true;
+  const logs = await logsToRead(shadow, options);
+  await using tables = await takeTables(shadow);
+  await prepare(shadow, logs, options);
+  await letReadersIn(shadow);
+  options.onBegun?.(logs);
+  const stop = new AbortController();
+  const ended = AbortSignal.any([signal, tables.lost, stop.signal]);
+  const work = new Rebuilding(shadow, tables.pipelines, { ...options, signal: ended });
+  try {
+    for (const one of logs) work.begin(one);
+    for (let isAnalyzed = false; !ended.aborted; ) {
+      const moved = work.moved(ended);
+      moved.catch(() => {}); // reported when its turn comes
+      if (work.isCaughtUp) {
+        if (!isAnalyzed) await analyze(shadow);
+        isAnalyzed = true;
+        await work.beginNew();
+        const toFill = await swap(shadow, projectionVersion(views), signal);
+        if (toFill !== undefined) {
+          if (fill === undefined) await fillViews(shadow, toFill, { signal, onUnfilled });
+          else fill(toFill);
+          return true;
+        }
+      }
+      await moved;
+    }
+  } finally {
+    stop.abort();
+    await work.over();
   }
+  tables.lost.throwIfAborted();
   return false;
+}
+
+/** The projections into the new tables. */
+class Rebuilding {
+  readonly #shadow: Database;
+  readonly #pipelines: Pipelines;
+  readonly #options: Rebuild;
+  readonly #moved = new Notifier();
+  /** How far each workspace is, and how far it has to come. */
+  readonly #positions = new Map<string, { position: Offset | undefined; readonly goal: Offset }>();
+  readonly #running: Promise<void>[] = [];
+  readonly #failed = Promise.withResolvers<never>();
+
+  constructor(shadow: Database, pipelines: Pipelines, options: Rebuild) {
+    this.#shadow = shadow;
+    this.#pipelines = pipelines;
+    this.#options = options;
+    this.#failed.promise.catch(() => {});
+  }
+
+  get isCaughtUp(): boolean {
+    return [...this.#positions.values()].every(({ position, goal }) => position !== undefined && position >= goal);
+  }
+
+  begin({ workspace, log, bounds }: LogToRead): void {
+    const goal = bounds.lastOffset;
+    const reached: { position: Offset | undefined; readonly goal: Offset } = { position: undefined, goal };
+    this.#positions.set(workspace, reached);
+    const { views, limits, signal, onProgress = () => {} } = this.#options;
+    const run = async () => {
+      const connection = this.#pipelines.lane();
+      const parts = { connection, workspace, log: readAnew(log, goal), views, signal };
+      for await (const applied of project({ ...parts, ...(limits && { limits }) })) {
+        onProgress({ workspace, ...applied });
+        reached.position = applied.position;
+        this.#moved.ring();
+      }
+    };
+    this.#running.push(
+      run().catch((error: unknown) => {
+        if (!signal.aborted) this.#failed.reject(error);
+      }),
+    );
+  }
+
+  /** Begins the workspaces whose log has begun since. */
+  async beginNew(): Promise<void> {
+    const found = await logsOf(this.#options.logs, await knownWorkspaces(this.#shadow), this.#positions);
+    for (const one of found) this.begin(one);
+  }
+
+  /** Resolves when a workspace has come farther, or at the signal. Rejects when one can't. */
+  async moved(signal: AbortSignal): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const wake = () => resolve();
+    signal.addEventListener("abort", wake);
+    if (signal.aborted) resolve();
+    void this.#moved.next().then(wake);
+    await Promise.race([promise, this.#failed.promise]).finally(() => signal.removeEventListener("abort", wake));
+  }
+
+  async over(): Promise<void> {
+    await Promise.all(this.#running);
+  }
 }
 
 /**
  * Reads what the log has up to its end from the log itself. The memory of a process that follows it may still have
  * messages that were removed with their workspace.
  */
-function readAnew(log: LogReader, end: Offset): LogReader {
+export function readAnew(log: LogReader, end: Offset): LogReader {
   return {
     ...log,
     async *follow(from, options) {
@@ -111,42 +170,68 @@ function readAnew(log: LogReader, end: Offset): LogReader {
 }
 
 /**
- * The tables of a log that was lost may be all that is left of it.
+ * The logs of all workspaces. The tables of a log that was lost may be all that is left of it.
  * @throws ForeignCheckpointError
  */
-async function assertSameLog({ db }: Database, log: LogReader): Promise<void> {
-  const live = db.withSchema(internalSchema(liveSchema));
-  const checkpoint = (await hasTables(db, liveSchema)) ? await readCheckpoint(live) : undefined;
-  if (checkpoint !== undefined) await assertOfThisLog(checkpoint, log);
+async function logsToRead(shadow: Database, { logs }: Pick<Rebuild, "logs">): Promise<readonly LogToRead[]> {
+  const checkpoints = (await liveCheckpoints(shadow)).filter(({ removed }) => !removed);
+  for (const checkpoint of checkpoints.filter(hasEvents))
+    await assertOfThisLog(checkpoint, await logOf(logs, checkpoint));
+  return logsOf(logs, await knownWorkspaces(shadow), new Map());
 }
 
-async function hasTables(db: Kysely<Schema>, schema: string): Promise<boolean> {
-  const { rows } = await sql<{ there: boolean }>`
-    select to_regclass(${checkpointOf(schema)}) is not null as there`.execute(db);
-  return rows[0]?.there === true;
+/** Those that the live tables know, which need not have events. */
+async function knownWorkspaces(shadow: Database): Promise<readonly string[]> {
+  return (await liveCheckpoints(shadow)).filter(({ removed }) => !removed).map(({ workspace }) => workspace);
 }
 
-const checkpointOf = (schema: string) => `${internalSchema(schema)}.checkpoint`;
-
-/** Postgres itself analyzes new tables only after a minute or more, and plans queries badly until then. */
-async function analyze({ db, schema }: Database): Promise<void> {
-  const { rows } = await sql<{ name: string }>`
-    select oid::regclass::text as name from pg_class
-    where relnamespace = any(${schemasOf(schema)}::text[]::regnamespace[]) and relkind in ('r', 'p')`.execute(db);
-  await sql`analyze ${sql.join(rows.map(({ name }) => sql.raw(name)))}`.execute(db);
+/** The logs of these workspaces and of all others, without those that were found before. */
+async function logsOf(
+  logs: Rebuild["logs"],
+  workspaces: readonly string[],
+  before: ReadonlyMap<string, unknown>,
+): Promise<readonly LogToRead[]> {
+  const found: LogToRead[] = [];
+  for (const workspace of new Set([...workspaces, ...(await logs.names())])) {
+    if (before.has(workspace)) continue;
+    const log = await logs.of(workspace).catch((error: unknown) => {
+      if (!isLogMissing(error)) throw error;
+      return undefined;
+    });
+    if (log !== undefined) found.push({ workspace, log, bounds: await log.bounds() });
+  }
+  return found;
 }
 
-/** Keeps the tables of an earlier rebuild, unless it is to begin anew, if the same projection built them from the same log. */
-async function prepare(shadow: Database, { log, views, fresh = false }: Rebuild): Promise<void> {
+export async function liveCheckpoints({ db }: Database): Promise<readonly CheckpointRow[]> {
+  return (await hasTables(db, liveSchema)) ? readCheckpoints(db.withSchema(internalSchema(liveSchema))) : [];
+}
+
+/** @throws ForeignCheckpointError when there is none any more */
+export async function logOf(logs: Pick<WorkspaceLogs, "of">, checkpoint: CheckpointRow): Promise<LogReader> {
+  return logs.of(checkpoint.workspace).catch((cause: unknown) => {
+    throw isLogMissing(cause) ? lostLog(checkpoint, cause) : cause;
+  });
+}
+
+/** Keeps the tables of an earlier rebuild, unless it is to begin anew, if the same projection built them from the same logs. */
+export async function prepare(
+  shadow: Database,
+  logs: readonly LogToRead[],
+  { views, fresh = false }: Pick<Rebuild, "views" | "fresh">,
+): Promise<void> {
   await dropRetired(shadow);
-  const checkpoint = (await hasTables(shadow.db, shadowSchema)) ? await readCheckpoint(shadow.db) : undefined;
-  const { lastOffset } = await log.bounds();
-  const isReusable =
-    !fresh &&
-    checkpoint?.epoch === log.epoch &&
-    checkpoint.projection === projectionVersion(views) &&
-    checkpoint.position <= lastOffset &&
-    (await isRetained(log, checkpoint.position));
+  const checkpoints = (await hasTables(shadow.db, shadowSchema)) ? await readCheckpoints(shadow.db) : [];
+  let isReusable = !fresh && checkpoints.length > 0;
+  for (const { workspace, epoch, projection, position } of checkpoints) {
+    const known = logs.find((one) => one.workspace === workspace);
+    isReusable &&=
+      known !== undefined &&
+      epoch === known.log.epoch &&
+      projection === projectionVersion(views) &&
+      position <= known.bounds.lastOffset &&
+      (await isRetained(known.log, position));
+  }
   if (!isReusable) await dropSchemas(shadow, shadowSchema);
   await migrate(shadow);
 }
@@ -160,112 +245,4 @@ async function isRetained(log: LogReader, after: Offset): Promise<boolean> {
     if (error instanceof OutOfRangeError) return false;
     throw error;
   }
-}
-
-/**
- * The materialized views that are to be filled now. Undefined when the live tables follow the same log and are ahead, or
- * the signal came: nothing was swapped.
- */
-async function swap({ db }: Database, position: Offset, signal: AbortSignal): Promise<readonly string[] | undefined> {
-  for (let attempt = 1; !signal.aborted; attempt += 1) {
-    try {
-      const swapped = await swapOnce(db, position);
-      if (swapped === undefined) return undefined;
-      await dropRetired({ db });
-      return swapped.toFill;
-    } catch (error) {
-      if (!isLockTimeout(error)) throw error;
-      if (attempt === maxAttempts) throw new SwapBlockedError(blocked, { cause: error });
-      await delay(againMs, signal);
-    }
-  }
-  return undefined;
-}
-
-const blocked =
-  "the new tables can't replace the old ones, because transactions that have read them, or views of them, stay open: end these transactions (pg_stat_activity names them).";
-
-/** What is to be filled when the tables have been swapped; undefined when they have not, because the live ones are ahead. */
-async function swapOnce(db: Kysely<Schema>, position: Offset) {
-  const retired = await freeName(db);
-  return db.transaction().execute(async (tx) => {
-    await sql`select set_config('lock_timeout', ${`${lockMs}ms`}, true)`.execute(tx);
-    if (!(await hasTables(tx, liveSchema))) {
-      await renameSchemas(tx, shadowSchema, liveSchema);
-      return { toFill: [] };
-    }
-    // Checked before readers have to wait, and again when there is no writer any more.
-    if (await isLiveAhead(tx, position)) return undefined;
-    await swapLock(tx);
-    if (await isLiveAhead(tx, position)) return undefined;
-    // Behind the lock, although readers wait for it: before it, the live tables would be ahead again each time that it is
-    // over, wherever events come often.
-    const dependants = await readDependants(tx, { live: liveSchema, shadow: shadowSchema, retired });
-    await dropDependants(tx, dependants);
-    await renameSchemas(tx, liveSchema, retired);
-    await renameSchemas(tx, shadowSchema, liveSchema);
-    await renewDependants(tx, dependants, retired);
-    return dependants;
-  });
-}
-
-async function renameSchemas(tx: Tx, from: string, to: string): Promise<void> {
-  await sql`alter schema ${sql.id(from)} rename to ${sql.id(to)}`.execute(tx);
-  await sql`alter schema ${sql.id(internalSchema(from))} rename to ${sql.id(internalSchema(to))}`.execute(tx);
-}
-
-async function retiredSchemas(db: Kysely<Schema>): Promise<readonly string[]> {
-  const { rows } = await sql<{ name: string }>`
-    select nspname as name from pg_namespace where nspname ~ ${`^${retiredSchema}(_[0-9]+)?$`} order by 1`.execute(db);
-  return rows.map(({ name }) => name);
-}
-
-/** The schema of an earlier rebuild may still be read. */
-async function freeName(db: Kysely<Schema>): Promise<string> {
-  const taken = await retiredSchemas(db);
-  for (let number = 1; ; number += 1) {
-    const name = number === 1 ? retiredSchema : `${retiredSchema}_${number}`;
-    if (!taken.includes(name)) return name;
-  }
-}
-
-/** Drops replaced tables, but for those that somebody still reads. */
-async function dropRetired({ db }: Pick<Database, "db">): Promise<void> {
-  for (const name of await retiredSchemas(db)) {
-    await db
-      .transaction()
-      .execute(async (tx) => {
-        await sql`select set_config('lock_timeout', ${`${lockMs}ms`}, true)`.execute(tx);
-        await dropSchemas({ db: tx }, name);
-      })
-      .catch((error: unknown) => {
-        if (!isLockTimeout(error)) throw error;
-      });
-  }
-}
-
-const dropEveryMs = 60_000;
-
-/** Drops replaced tables that were still read at their swap, until the signal. Retries while the database is unavailable. */
-export async function keepDroppingRetired(
-  database: Database,
-  { logger, signal }: { readonly logger: Logger; readonly signal: AbortSignal },
-): Promise<void> {
-  while (!signal.aborted) {
-    await delay(dropEveryMs, signal);
-    if (signal.aborted) return;
-    await dropRetired(database).catch((err: unknown) => logger.debug({ err }, "replaced tables can't be dropped now"));
-  }
-}
-
-async function isLiveAhead(tx: Tx, position: Offset): Promise<boolean> {
-  const { rows } = await sql<{ ahead: boolean }>`
-    select live.position > ${position} as ahead
-    from ${sql.table(checkpointOf(liveSchema))} live join ${sql.table(checkpointOf(shadowSchema))} shadow
-      using (name, projection, epoch)`.execute(tx);
-  return rows[0]?.ahead === true;
-}
-
-async function dropSchemas({ db }: Pick<Database, "db">, schema: string): Promise<void> {
-  await sql`drop schema if exists ${sql.join(schemasOf(schema).map((name) => sql.id(name)))} cascade`.execute(db);
 }

@@ -5,6 +5,7 @@ import { sql } from "kysely";
 import { expect, it } from "vitest";
 import { openDatabase } from "../db/database.ts";
 import { queryClient } from "../testing/client.ts";
+import { logsIn } from "../testing/logs.ts";
 import { randomEvents, seeded } from "../testing/random-scenario.ts";
 import { projectUntil } from "../testing/run-projection.ts";
 import { scenario } from "../testing/scenario.ts";
@@ -82,7 +83,11 @@ it("sets aside what can't be applied, and applies everything else as if that had
       await contents(other.databaseUrl),
     ];
     expect(differencesOf(found, expected)).toEqual([]);
-    expect(at).toMatchObject([{ position: (there as { position: Offset }[])[0]?.position }]);
+    const positions = (there as { workspace: string; position: Offset }[]).map(({ workspace, position }) => ({
+      workspace,
+      position,
+    }));
+    expect(at).toMatchObject(positions);
   };
   await expectSame();
   await using tables = openDatabase({ url: on.databaseUrl, connections: 1 });
@@ -100,7 +105,7 @@ it("sets aside what can't be applied, and applies everything else as if that had
   await expectListed();
 
   // A rebuild tries them again, and does not stop at them either.
-  const options = { databaseUrl: on.databaseUrl, log: on.log.reader, limits, signal };
+  const options = { databaseUrl: on.databaseUrl, logs: logsIn(on.log.reader), limits, signal };
   expect(await rebuild({ ...options, views: [...all, view] })).toBe(true);
   await expectSame();
   await using rebuilt = openDatabase({ url: on.databaseUrl, connections: 1 });

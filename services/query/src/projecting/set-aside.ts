@@ -27,7 +27,7 @@ export const listedAtEachEnd = 100;
 /** A recorder may begin sessions without end. The first events of more sessions of a source are not listed. */
 export const maxListedSessions = 1_000;
 
-const setAsideEvents = table("set_aside_events", ["position"]);
+const setAsideEvents = table("set_aside_events", ["workspace", "position"]);
 
 /** Records the events as set aside. They come in the order of the log, and none was recorded before. */
 export async function recordSetAside(tx: Tx, refused: readonly SetAsideEvent[]): Promise<void> {
@@ -37,18 +37,21 @@ export async function recordSetAside(tx: Tx, refused: readonly SetAsideEvent[]):
   await sql`
     insert into set_aside_sources as s (source, workspace, events, first_position, last_position, last_at)
     select source, min(workspace), count(*), min(position), max(position), max(set_aside_at)
-    from set_aside_events where position = any(${rows.map(({ position }) => position)}::bigint[]) group by source
+    from set_aside_events
+    where (workspace, position) in (
+      select * from unnest(${rows.map(({ workspace }) => workspace)}::text[], ${rows.map(({ position }) => position)}::bigint[]))
+    group by source
     on conflict (source) do update set events = s.events + excluded.events, last_position = excluded.last_position,
       last_at = excluded.last_at`.execute(tx);
   await sql`
     with ranked as (
-      select position, row_number() over (partition by source order by position) as nth,
+      select source, position, row_number() over (partition by source order by position) as nth,
         row_number() over (partition by source, session order by position) as nth_of_session,
         count(*) over (partition by source) as listed
       from set_aside_events where source = any(${sources.map(({ source }) => source)}::text[])),
     gone as (
       delete from set_aside_events e using ranked r
-      where e.position = r.position and r.nth > ${listedAtEachEnd} and r.nth <= r.listed - ${listedAtEachEnd}
+      where e.source = r.source and e.position = r.position and r.nth > ${listedAtEachEnd} and r.nth <= r.listed - ${listedAtEachEnd}
         and (r.nth_of_session > 1 or r.nth > ${maxListedSessions})
       returning e.source, e.position)
     update set_aside_sources s set unlisted_first_position = least(s.unlisted_first_position, g.first),
@@ -75,7 +78,7 @@ export async function forgetSetAside(
     touched as (select source, count(*) as events from gone group by source),
     remaining as (
       select e.source, min(e.position) as first, max(e.position) as last from set_aside_events e
-      where e.source in (select source from touched) and e.position not in (select position from gone)
+      where e.source in (select source from touched) and (e.source, e.position) not in (select source, position from gone)
       group by e.source),
     emptied as (
       delete from set_aside_sources s using touched t
@@ -107,6 +110,8 @@ function codeOf(error: unknown): string {
 
 /** What was set aside of a source. */
 export type SetAsideSource = RowOf<"set_aside_sources"> & {
+  /** That of the log of its workspace. */
+  readonly epoch: string;
   /** Why the last one that is listed was. */
   readonly error_code: string;
   readonly error: string;
@@ -118,10 +123,10 @@ export async function readSetAside(
   { workspace, limit }: { readonly workspace?: string; readonly limit: number },
 ): Promise<readonly SetAsideSource[]> {
   const { rows } = await sql<SetAsideSource>`
-    select s.*, coalesce(e.error_code, '') as error_code, coalesce(e.error, '') as error
-    from set_aside_sources s left join lateral (
+    select s.*, w.epoch, coalesce(e.error_code, '') as error_code, coalesce(e.error, '') as error
+    from set_aside_sources s join workspaces w using (workspace) left join lateral (
       select error_code, error from set_aside_events e where e.source = s.source order by position desc limit 1) e on true
     ${workspace === undefined ? sql`` : sql`where s.workspace = ${workspace}`}
-    order by s.last_position desc limit ${limit}`.execute(db);
+    order by s.last_at desc, s.last_position desc limit ${limit}`.execute(db);
   return rows;
 }

@@ -94,7 +94,9 @@ async function begun(): Promise<Database> {
 }
 
 async function beginCheckpoint({ db }: Database): Promise<void> {
-  await sql`insert into checkpoint (name, projection, epoch, position) values ('log', '', 'e', ${endOf(1)})`.execute(
+  await sql`
+    insert into checkpoint (workspace, projection, epoch, position)
+    values ('acme', '', 'e', ${endOf(1)}), ('other', '', 'f', ${endOf(1)}), ('third', '', 'g', ${endOf(1)})`.execute(
     db,
   );
 }

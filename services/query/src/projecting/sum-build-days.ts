@@ -50,11 +50,11 @@ export async function sumBuildDays(database: Database, { before, signal }: SumBu
 
 type ChangedDay = { readonly workspace: string; readonly day: string };
 
-/** Every writer of builds holds the checkpoint, so none is changed between the count and the end of the mark. */
+/** Every writer of a workspace's builds holds its checkpoint, so none is changed between the count and the end of the mark. */
 async function sumBuildDay({ db }: Database, { workspace, day }: ChangedDay): Promise<boolean> {
   return db.transaction().execute(async (tx) => {
     await noSwapUntilCommit(tx);
-    if ((await lockCheckpoint(tx)) === undefined) return false;
+    if ((await lockCheckpoint(tx, workspace)) === undefined) return false;
     const { rows } = await sql`
       select from changed_build_days where workspace = ${workspace} and day = ${day}::date`.execute(tx);
     if (rows.length === 0) return false;

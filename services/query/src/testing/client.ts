@@ -71,7 +71,8 @@ export function queryClient(
       ask<StatsResponse>((done) =>
         client.stats(StatsRequest.fromPartial({ about, of: { workspace, ...of } }), metadata, done),
       ),
-    position: () => ask<PositionResponse>((done) => client.position(PositionRequest.create(), metadata, done)),
+    position: () =>
+      ask<PositionResponse>((done) => client.position(PositionRequest.create({ workspace }), metadata, done)),
     findEvents: ({ filter, ...request }: DeepPartial<FindEventsRequest>) =>
       ask<FindEventsResponse>((done) =>
         client.findEvents(

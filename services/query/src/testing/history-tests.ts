@@ -12,6 +12,7 @@ import { ProjectedPosition } from "../projecting/progress.ts";
 import { rebuild } from "../projecting/rebuild.ts";
 import { folds } from "../views/folds.ts";
 import { views as allViews } from "../views/views.ts";
+import { acme, logsIn } from "./logs.ts";
 import { migrated } from "./migrated.ts";
 import { type Random, seeded } from "./random-scenario.ts";
 import { projectUntil } from "./run-projection.ts";
@@ -90,7 +91,7 @@ export function testHistory({ source, order, spoiled, report }: HistoryOptions):
     await projectUntil(database.url, on.log.reader, end, { views });
     await using opened = openDatabase({ url: database.url, connections: 1 });
     for (const table of spoiled) await opened.db.deleteFrom(table).execute();
-    await rebuild({ databaseUrl: database.url, log: on.log.reader, views, signal });
+    await rebuild({ databaseUrl: database.url, logs: logsIn(on.log.reader), views, signal });
     expect(differencesOf(await contents(database.url, order), expected)).toEqual([]);
   });
 
@@ -101,7 +102,7 @@ export function testHistory({ source, order, spoiled, report }: HistoryOptions):
 export function readDeps({ on, end }: History, database: Database) {
   const progress = new ProjectedPosition();
   progress.advance(endOf(end));
-  return { database: () => database, log: () => on.log.reader, progress, folds };
+  return { workspace: acme, database: () => database, log: () => on.log.reader, progress, folds };
 }
 
 type StateQuery = Pick<ReadStateRequest, "source" | "collection" | "session"> & { readonly at: number };

@@ -27,8 +27,10 @@ export async function applyInBatches({ db }: Database, events: readonly Recorded
   const left = [...events];
   while (left.length > 0) {
     const batch = left.splice(0, size());
-    await db.transaction().execute(async (tx) => {
-      for (const view of [eventGroups, eventBlocks, eventPositions]) await view.apply(tx, batch, nothingEarlier);
-    });
+    for (const own of Map.groupBy(batch, ({ event }) => event.source.split("/")[0]).values()) {
+      await db.transaction().execute(async (tx) => {
+        for (const view of [eventGroups, eventBlocks, eventPositions]) await view.apply(tx, own, nothingEarlier);
+      });
+    }
   }
 }

@@ -1,36 +1,52 @@
 import type { LogReader } from "@tapedeck/shared/log/log";
 import { endOf, type Sequence } from "@tapedeck/shared/log/offset";
 import { openDatabase } from "../db/database.ts";
-import { withTables } from "../db/lock.ts";
+import { takeTables } from "../db/lock.ts";
 import { migrate } from "../db/migrate.ts";
 import type { BatchLimits } from "../projecting/batches.ts";
 import { project } from "../projecting/project.ts";
 import { rebuild } from "../projecting/rebuild.ts";
+import { limitedTo } from "../projecting/workspace-logs.ts";
 import type { View } from "../views/view.ts";
 import { views } from "../views/views.ts";
+import { logsIn, workspacesIn } from "./logs.ts";
 
-/** Projects until the tables hold the message. */
+export type ProjectUntil = {
+  readonly limits?: BatchLimits;
+  readonly textRows?: boolean;
+  readonly views?: readonly View[];
+};
+
+/** Projects until the tables of each workspace hold the message. */
 export async function projectUntil(
   url: string,
   log: LogReader,
   seq: Sequence,
-  options: { readonly limits?: BatchLimits; readonly textRows?: boolean; readonly views?: readonly View[] } = {},
+  options: ProjectUntil = {},
 ): Promise<void> {
   await using database = openDatabase({ url, connections: 2 });
   await migrate(database);
-  const left = new AbortController();
+  await using tables = await takeTables(database);
   const all = options.views ?? views({ textRows: options.textRows ?? false });
   const { limits } = options;
-  const work = withTables(database, (connection) =>
-    project({ connection, log, views: all, signal: left.signal, ...(limits && { limits }) }),
-  );
-  for await (const applied of work) if (applied.position >= endOf(seq)) break;
-  left.abort();
+  for (const workspace of await workspacesIn(log)) {
+    const left = new AbortController();
+    const work = project({
+      connection: tables.pipelines.lane(),
+      workspace,
+      log: limitedTo(log, workspace),
+      views: all,
+      signal: left.signal,
+      ...(limits && { limits }),
+    });
+    for await (const applied of work) if (applied.position >= endOf(seq)) break;
+    left.abort();
+  }
 }
 
 /** Builds all tables anew beside the existing ones, and swaps them in. */
 export async function rebuildAll(databaseUrl: string, log: LogReader): Promise<void> {
   const { signal } = new AbortController();
-  const done = await rebuild({ databaseUrl, log, views: views({ textRows: false }), signal });
+  const done = await rebuild({ databaseUrl, logs: logsIn(log), views: views({ textRows: false }), signal });
   if (!done) throw new Error("the rebuild ended before its swap");
 }

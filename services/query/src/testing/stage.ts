@@ -13,6 +13,7 @@ import { readerLimits } from "../db/access/limits.ts";
 import { openDatabase } from "../db/database.ts";
 import { privateSchema } from "../db/private.ts";
 import { type Query, startQuery } from "../query.ts";
+import { acme } from "./logs.ts";
 import { migrated } from "./migrated.ts";
 import { write, writeTogether } from "./scenario.ts";
 
@@ -63,9 +64,14 @@ export async function stage() {
 
 export type Stage = Awaited<ReturnType<typeof stage>>;
 
-export async function reaches(query: Query, seq: Sequence): Promise<void> {
+/** Waits for the tables of these workspaces, by default acme: each has its own position. */
+export async function reaches(query: Query, seq: Sequence, ...workspaces: readonly string[]): Promise<void> {
+  const all = workspaces.length === 0 ? [acme] : workspaces;
   // A long log takes minutes on a machine that is busy.
-  await until(() => query.position >= endOf(seq), { message: `query to be at message ${seq}`, deadlineMs: 400_000 });
+  await until(() => all.every((workspace) => query.positionOf(workspace) >= endOf(seq)), {
+    message: `query to be at message ${seq}`,
+    deadlineMs: 400_000,
+  });
 }
 
 /** Writes events, some in each message; resolves with the sequence of the last one. */

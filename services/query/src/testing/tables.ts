@@ -3,12 +3,13 @@ import { sql } from "kysely";
 import { type Database, openDatabase } from "../db/database.ts";
 
 const order = {
-  checkpoint: "name",
+  checkpoint: "workspace",
+  workspaces: "workspace",
   sources: "source",
   sessions: "session",
-  events: "position",
+  events: "workspace, position",
   event_groups: "id",
-  event_blocks: "first_position",
+  event_blocks: "workspace, first_position",
   event_positions: "event_group, subject, block, session, alias",
   operations: "id",
   finished_loops: "id",

@@ -9,6 +9,7 @@ export const rebuildCommand = () =>
 \`tapedeck login\`, elsewhere with a token created with --all-workspaces.`)
     .addOption(elsewhereOption())
     .addOption(dataOption())
+    .option("--workspace <name>", "only the tables of this workspace; on the server's machine")
     .action(async (options: RebuildOptions, command: Command) =>
       (await import("./run.ts")).rebuildTables(withPlace(options, command)),
     );

@@ -10,16 +10,24 @@ import { type Rebuilding, remoteMaintenance } from "../../maintain/remote.ts";
 import { announceTapedeck } from "../../maintain/which-tapedeck.ts";
 import { Progress, type ProgressTo } from "../../progress.ts";
 
-export type RebuildOptions = { readonly data: string; readonly url?: string; readonly here?: boolean };
+export type RebuildOptions = {
+  readonly data: string;
+  readonly url?: string;
+  readonly here?: boolean;
+  /** Default: all. */
+  readonly workspace?: string;
+};
 
 /** Has query rebuild the tables: that of this machine's Tapedeck server, or that of another one through its gateway. */
 export async function rebuildTables(options: RebuildOptions, progressTo: ProgressTo = {}): Promise<void> {
   const isElsewhere = announceTapedeck("rebuild", options);
+  if (isElsewhere && options.workspace !== undefined)
+    throw new CommandError("--workspace rebuilds the tables of one workspace on the server's own machine alone.");
   const stop = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
   const rebuilding = isElsewhere
     ? remoteMaintenance(options.url).rebuild(stop.signal)
-    : rebuildHere(options.data, stop.signal);
+    : rebuildHere(options, stop.signal);
   const started = performance.now();
   let all = { messages: 0, events: 0 };
   using progress = new Progress({ what: "rebuild", unit: "messages", ...progressTo });
@@ -34,17 +42,20 @@ export async function rebuildTables(options: RebuildOptions, progressTo: Progres
 }
 
 /** Goes past the gateway, which may require a token. */
-async function* rebuildHere(data: string, signal: AbortSignal): AsyncGenerator<Rebuilding, void> {
+async function* rebuildHere(
+  { data, workspace = "" }: RebuildOptions,
+  signal: AbortSignal,
+): AsyncGenerator<Rebuilding, void> {
   await using machine = await dialRunning(data);
   const { ingestGrpc: ingest = "", queryGrpc: query } = machine.running.addresses;
   if (query === undefined)
     throw new CommandError("the running `tapedeck up` is older than this command: restart it first.");
-  await auditHere(machine.nats, { action: "tables.rebuilt", about: {} });
+  await auditHere(machine.nats, { action: "tables.rebuilt", about: workspace === "" ? {} : { workspace } });
   const channel = credentials.createInsecure();
   const options = { "grpc.enable_http_proxy": 0 };
   await using services = maintainClient({ ingest, query }, machine.servicesKey, channel, options);
   try {
-    yield* services.rebuild({ fresh: false }, signal);
+    yield* services.rebuild({ workspace, fresh: false }, signal);
   } catch (cause) {
     if (cause instanceof TapedeckError) throw new CommandError(cause.message.replace(/\.?$/, "."), { cause });
     throw cause;

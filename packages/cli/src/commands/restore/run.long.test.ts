@@ -140,7 +140,7 @@ it("a restore and a new epoch that could not empty the tables name the foreign k
   const postgres = owned.adopt(await database.connect(), (client) => client.end());
   // Tables beyond the log's end.
   await postgres.query(
-    `insert into tapedeck_internal.checkpoint (name, projection, epoch, position) values ('log', '', '${epoch}', 1000000)`,
+    `insert into tapedeck_internal.checkpoint (workspace, projection, epoch, position) values ('acme', '', '${epoch}', 1000000)`,
   );
   await postgres.query("create schema team");
   await postgres.query('create table team."My marks" (session text references tapedeck.sessions)');

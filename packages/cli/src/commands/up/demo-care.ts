@@ -76,7 +76,7 @@ export async function forgetOld(options: ForgetOld): Promise<void> {
     if (seq <= 1) return;
     await ends.dropBefore(seq);
     await jsm.streams.purge(streamName, { seq });
-    if (databaseUrl !== undefined) await forgetSessions(databaseUrl, keep);
+    if (databaseUrl !== undefined) await forgetSessions(databaseUrl, demoWorkspace, keep);
   };
   // NATS may be away: the next time will do.
   for (; !signal.aborted; await delay(everyMs, signal)) await forget().catch(() => {});

@@ -66,7 +66,7 @@ export function maintainApi({ query, services, nats, auditStore, tokens, audit }
       assertEverywhere(context);
       const progress = async function* () {
         audit("tables rebuilt", context, {});
-        yield* services.rebuild({ fresh }, context.signal);
+        yield* services.rebuild({ workspace: "", fresh }, context.signal);
       };
       return tasks.begin("rebuild", progress(), context.signal);
     },

@@ -25,7 +25,7 @@ export async function statusOf({ query, log, services }: StatusDeps, caller: Ask
   // The log's size reveals how much all workspaces record.
   const seesAll = roles === undefined || everywhere === true;
   const [{ position, log_position }, { sources }, size, waiting] = await Promise.all([
-    query.position(),
+    query.position(caller.workspace),
     query.setAside(seesAll ? "" : caller.workspace),
     seesAll ? sizeOf(log) : null,
     waitingFor(services, caller),

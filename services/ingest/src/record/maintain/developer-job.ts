@@ -131,9 +131,10 @@ export class DeveloperJob {
 
   async #tablesReach(seq: Sequence, signal: AbortSignal): Promise<boolean> {
     const { nats, log } = this.#options.store;
+    const { workspace } = this.#erasure;
     const end = performance.now() + tablesMs;
     while (!signal.aborted && performance.now() < end) {
-      const tables = await requestTablesEnd(nats, tablesMs, signal);
+      const tables = await requestTablesEnd(nats, tablesMs, { workspace, signal });
       if (tables?.epoch === log.epoch && tables.seq >= seq) return true;
       await delay(tablesRetryMs, signal);
     }

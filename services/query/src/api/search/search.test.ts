@@ -73,7 +73,7 @@ beforeAll(async () => {
   query = await on.startQuery();
   const ends = [];
   for (const { events } of [alice, bob, dana, carol]) ends.push((await on.write(events)).at(-1) ?? 0);
-  await reaches(query, Math.max(...ends));
+  await reaches(query, Math.max(...ends), "acme", "globex");
   ask = queryClient(query.address);
 });
 

@@ -29,7 +29,7 @@ export async function search(deps: ApiDeps, request: HistoryRequest): Promise<Se
   const limit = Math.min(filter.limit || defaultLimit, largestPage);
   const before = filter.page === "" ? undefined : cursorIn(filter.page);
   await reachMinimum(deps, filter.min_position);
-  return readConsistently(deps.database(), async (tx, checkpoint) => {
+  return readConsistently(deps.database(), deps.workspace, async (tx, checkpoint) => {
     if (checkpoint === undefined) throw notProjected();
     const found = await find(tx, request, { before, limit: limit + 1 });
     const items = await historyItems(

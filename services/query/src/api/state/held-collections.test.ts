@@ -35,6 +35,7 @@ async function hostOf(on: Stage, pods: number, { writes = false } = {}) {
   let deps: ApiDeps = {
     database: () => database,
     log: () => on.log.reader,
+    workspace: "acme",
     progress: new ProjectedPosition(),
     folds,
     ...(writes && { newest }),

@@ -5,6 +5,7 @@ import { expect, it } from "vitest";
 import { openDatabase } from "../../db/database.ts";
 import { ProjectedPosition } from "../../projecting/progress.ts";
 import { rebuild } from "../../projecting/rebuild.ts";
+import { logsIn } from "../../testing/logs.ts";
 import { projectUntil } from "../../testing/run-projection.ts";
 import { scenario } from "../../testing/scenario.ts";
 import { type Stage, stage } from "../../testing/stage.ts";
@@ -29,7 +30,13 @@ async function recorded(on: Stage) {
   };
   await project(0);
   const database = openDatabase({ url: on.databaseUrl, connections: 1 });
-  const deps = { database: () => database, log: () => on.log.reader, progress: new ProjectedPosition(), folds };
+  const deps = {
+    workspace: "acme",
+    database: () => database,
+    log: () => on.log.reader,
+    progress: new ProjectedPosition(),
+    folds,
+  };
   const read = stateReader(folds);
   return {
     database,
@@ -90,7 +97,7 @@ it("the tables are swapped after an answer that reads them, not within it", asyn
   let isSwapped = false;
   const rebuilding = rebuild({
     databaseUrl: on.databaseUrl,
-    log: on.log.reader,
+    logs: logsIn(on.log.reader),
     views: views({ textRows: false }),
     signal,
   }).then(() => {

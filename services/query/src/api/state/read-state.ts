@@ -95,7 +95,8 @@ async function readTables(
   db: Kysely<Schema>,
   { request, fold, held, written, at, isStateNeeded }: TablesRequest,
 ): Promise<StateTables> {
-  if (at === undefined && held !== undefined && (await tablesVersion(db)) === held.tables.version) return held.tables;
+  if (at === undefined && held !== undefined && (await tablesVersion(db, request.workspace)) === held.tables.version)
+    return held.tables;
   const known = [...written.map(({ version }) => version), held?.tables.stored?.version ?? ""];
   // Rows of tables need no state.
   const version = isStateNeeded || at !== undefined ? known : undefined;

@@ -69,12 +69,13 @@ type StateRow = { readonly tables_version: string; readonly epoch: string; reado
 >;
 
 /**
- * Changes with every change of the tables, by any writer: each writes the checkpoint's row, and a rebuild brings
- * another table. Undefined: nothing is projected yet.
+ * Changes with every change of the workspace's tables, by any writer: each writes the checkpoint's row, and a rebuild
+ * brings another row or table. Undefined: nothing is projected yet.
  */
-export async function tablesVersion(db: Kysely<Schema>): Promise<string | undefined> {
+export async function tablesVersion(db: Kysely<Schema>, workspace: string): Promise<string | undefined> {
   const { rows } = await sql<{ version: string }>`
-    select ${versionOf(sql`checkpoint`)} as version from checkpoint where name = 'log'`.execute(db);
+    select ${versionOf(sql`checkpoint`)} as version from checkpoint
+    where workspace = ${text(workspace)} and not removed`.execute(db);
   return rows[0]?.version;
 }
 
@@ -172,7 +173,7 @@ function tablesQuery({
     left join sessions as one
       on one.source = of.source and one.session = ${session === "" ? sql`current.session` : text(session)}
     left join lateral (${storedState(at ?? beyondAll, foldVersion)}) as stored on true
-    where log.name = 'log'`;
+    where log.workspace = ${text(workspace)} and not log.removed`;
 }
 
 const silentNow = sql`case when of.status = 'lost' then of.not_heard_since end`;

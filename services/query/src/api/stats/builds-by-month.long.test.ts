@@ -18,13 +18,13 @@ beforeAll(async () => {
   const fresh = cleanup.use(await freshDatabase(migrated));
   database = cleanup.use(openDatabase({ url: fresh.url, connections: 1 }));
   const { db } = database;
-  await sql`insert into checkpoint (name, projection, epoch, position) values ('log', '', 'e', ${endOf(1)})`.execute(
+  await sql`insert into checkpoint (workspace, projection, epoch, position) values ('acme', '', 'e', ${endOf(1)})`.execute(
     db,
   );
   await insertBuilds("1 and 140000");
   await sql`analyze operations`.execute(db);
   const log = () => expect.fail("the log was asked");
-  deps = { database: () => database, log, progress: new ProjectedPosition(), folds };
+  deps = { workspace: "acme", database: () => database, log, progress: new ProjectedPosition(), folds };
 });
 afterAll(() => cleanup.disposeAsync());
 

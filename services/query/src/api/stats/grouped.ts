@@ -69,7 +69,7 @@ export async function countGrouped<Figure extends string>(
     ...(counted.also?.(request) ?? []),
   ];
   await reachMinimum(deps, request.min_position);
-  return readConsistently(deps.database(), async (tx, checkpoint) => {
+  return readConsistently(deps.database(), deps.workspace, async (tx, checkpoint) => {
     if (checkpoint === undefined) throw notProjected();
     const { rows } = await sql<{ names: readonly (string | null)[] } & Record<Figure, number | null>>`
       select ${names} as names, counted.* from (

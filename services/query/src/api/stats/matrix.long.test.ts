@@ -22,12 +22,13 @@ let deps: ApiDeps;
 beforeAll(async () => {
   const fresh = cleanup.use(await freshDatabase(migrated));
   database = cleanup.use(openDatabase({ url: fresh.url, connections: 1 }));
-  await sql`insert into checkpoint (name, projection, epoch, position) values ('log', '', 'e', ${endOf(1)})`.execute(
-    database.db,
-  );
+  await sql`
+    insert into checkpoint (workspace, projection, epoch, position)
+    select name, '', 'e', ${endOf(1)} from unnest(array['acme', 'small', 'large']) as name`.execute(database.db);
+  await sql`insert into workspaces select workspace, epoch from checkpoint`.execute(database.db);
   await fillStats(database);
   const log = () => expect.fail("the log was asked");
-  deps = { database: () => database, log, progress: new ProjectedPosition(), folds };
+  deps = { workspace: "acme", database: () => database, log, progress: new ProjectedPosition(), folds };
 });
 afterAll(() => cleanup.disposeAsync());
 

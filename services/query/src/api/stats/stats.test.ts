@@ -93,7 +93,7 @@ beforeAll(async () => {
   on = cleanup.use(await stage());
   query = cleanup.use(await on.startQuery());
   await on.write([...alice.events, ...bob.events, ...carol.events, ...dora.events, ...box.events]);
-  await reaches(query, (await on.write(vagrant.events)).at(-1) ?? 0);
+  await reaches(query, (await on.write(vagrant.events)).at(-1) ?? 0, "acme", "globex", "initech");
   ask = cleanup.use(queryClient(query.address));
   db = cleanup.use(openDatabase({ url: on.databaseUrl, connections: 1 })).db;
 });

@@ -131,7 +131,9 @@ async function restrictRows(
   const workspace = ownValue(readable, name) === "workspace" ? sql`workspace` : sql`split_part(source, '/', 1)`;
   // A subquery is evaluated once and not for every row.
   const ofWorkspace = sql`${workspace} = (select ${privateTable("reader_workspace")}())`;
-  const ofDeveloper = sql`${developerOf(name)} = (select ${privateTable("reader_developer")}())`;
+  // A workspace itself is no developer's.
+  const ofDeveloper =
+    name === "workspaces" ? sql`true` : sql`${developerOf(name)} = (select ${privateTable("reader_developer")}())`;
   const known = {
     [analyst]: { role: analyst, isHiding: false, rows: sql`true` },
     [reader]: { role: reader, isHiding: false, rows: ofWorkspace },

@@ -151,7 +151,7 @@ it.each(["the analyst", "a login of a workspace"])(
     for (const query of lists.relations) expect(await listed(query)).toEqual(Object.keys(readable).toSorted());
     for (const name of Object.keys(readable)) await client.query(`select from ${name} limit 1`);
     for (const query of lists.functions) expect(await listed(query)).toEqual(["position_text"]);
-    await client.query("select position_text(1)");
+    await client.query("select position_text(1, 'acme')");
     if (made !== undefined) await dropLogin(ours, made.login);
   },
 );

@@ -3,6 +3,7 @@
  * of `source`, or, for a view, the tables that it reads.
  */
 export const readable: Readonly<Record<string, "workspace" | "source" | "view">> = {
+  workspaces: "workspace",
   sources: "workspace",
   sessions: "workspace",
   events: "workspace",

@@ -11,6 +11,10 @@ const operation = {
 
 /** Tables of what every upstream has. */
 export const recordedComments: Readonly<Record<string, RelationComment>> = {
+  workspaces: {
+    about: "One row for each workspace that has a log.",
+    columns: { ...shared("workspace"), epoch: "Names the log: part of its positions as the API takes them." },
+  },
   sources: {
     about: "One row for each recorded upstream.",
     columns: {
@@ -50,7 +54,7 @@ export const recordedComments: Readonly<Record<string, RelationComment>> = {
     columns: {
       ...ofSource,
       ...shared("session", "runner", "loop", "error_code", "error", "injected"),
-      position: "Position in the log; the API takes tapedeck.position_text of it.",
+      position: "Position in the log of the workspace; the API takes tapedeck.position_text(position, workspace).",
       recorded_at: "When the log stored it, by the log's clock.",
       id: "Id of the event: session (or source), channel and ordinal.",
       channel: "Stream of the session: v1, v2, logs; jobs, resources; pods, images; tapedeck.",
@@ -95,7 +99,7 @@ export const recordedComments: Readonly<Record<string, RelationComment>> = {
       "Events that could not be applied: they are in the log, and in no other table. A source has its first and last 100, and the first of each of up to 1,000 sessions.",
     columns: {
       ...shared("source", "workspace", "session"),
-      position: "Position in the log; the API takes tapedeck.position_text of it.",
+      position: "Position in the log of the workspace; the API takes tapedeck.position_text(position, workspace).",
       kind: "Type of the event, noun.verb, such as build.succeeded.",
       error_code: "SQLSTATE of Postgres, or the name of the error that making the rows threw.",
       error: "Why it could not be applied.",

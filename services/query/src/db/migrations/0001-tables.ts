@@ -1,6 +1,6 @@
 import { buildMonths, buildTables, buildTriggers } from "./0001-tables/builds.ts";
 import { historyTables, textIndex } from "./0001-tables/history.ts";
-import { logTables, positionTables } from "./0001-tables/log.ts";
+import { logTables, positionTables, workspaceTable } from "./0001-tables/log.ts";
 import { loopTables, loopTriggers } from "./0001-tables/loops.ts";
 import { operationTables } from "./0001-tables/operations.ts";
 import { positionFunctions, positionText } from "./0001-tables/positions.ts";
@@ -28,6 +28,7 @@ export const tables = migrationOf([
   {
     isInternal: false,
     statements: [
+      workspaceTable,
       positionText,
       ...logTables,
       textIndex,

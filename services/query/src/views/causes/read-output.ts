@@ -1,6 +1,7 @@
 import { isTextKind, textKinds } from "@tapedeck/shared/events/kinds";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { earlierOf, justBefore, logStart, type Offset } from "@tapedeck/shared/log/offset";
+import { type SourceName, sourceParts } from "@tapedeck/shared/source";
 import { sql } from "kysely";
 import { searchBranches } from "../../api/event-search.ts";
 import type { Tx } from "../../db/database.ts";
@@ -96,8 +97,9 @@ export class OutputReader {
     if (range.after >= range.until) return [];
     const groups = sql`
       select t.id, ${session}::text from event_groups t where t.source = ${source} and t.kind = any(${[...textKinds]}::text[])`;
-    const firstBlock = await blockOf(this.#tx, range.after);
-    return searchBranches(this.#tx, groups, { ...range, subjects: [], firstBlock, by: "session" });
+    const { workspace } = sourceParts(source as SourceName);
+    const firstBlock = await blockOf(this.#tx, workspace, range.after);
+    return searchBranches(this.#tx, groups, { ...range, workspace, subjects: [], firstBlock, by: "session" });
   }
 }
 

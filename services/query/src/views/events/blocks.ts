@@ -1,4 +1,5 @@
 import { type Offset, storedOffset } from "@tapedeck/shared/log/offset";
+import { type SourceName, sourceParts } from "@tapedeck/shared/source";
 import { sql } from "kysely";
 import type { Tx } from "../../db/database.ts";
 import type { View } from "../view.ts";
@@ -15,7 +16,7 @@ const longestBlock = 2 ** 31 - 1;
 type Block = { readonly first: Offset; events: number };
 
 /**
- * The log cut into blocks: each begins with an event, and has the next `blockSize` ones. A fixed span of offsets or messages
+ * Each workspace's log cut into blocks: each begins with an event, and has the next `blockSize` ones. A fixed span of offsets or messages
  * would have one event or half a million, because a message may hold one event or a thousand. Events count although their
  * session was erased, so that the cuts do not depend on when that was known.
  */
@@ -25,7 +26,10 @@ export const eventBlocks: View = {
   sessionTables: [],
   countsErased: true,
   async apply(tx, batch) {
-    const blocks: Block[] = await lastBlock(tx);
+    const [first] = batch;
+    if (first === undefined) return;
+    const { workspace } = sourceParts(first.event.source as SourceName);
+    const blocks: Block[] = await lastBlock(tx, workspace);
     for (const { offset } of batch) {
       const last = blocks.at(-1);
       if (last === undefined || last.events === blockSize || offset - last.first > longestBlock) {
@@ -33,31 +37,33 @@ export const eventBlocks: View = {
       } else last.events += 1;
     }
     await sql`
-      insert into event_blocks (first_position, events)
-      select * from unnest(${blocks.map(({ first }) => first)}::bigint[], ${blocks.map(({ events }) => events)}::int[])
-      on conflict (first_position) do update set events = excluded.events`.execute(tx);
+      insert into event_blocks (workspace, first_position, events)
+      select ${workspace}, * from unnest(${blocks.map(({ first }) => first)}::bigint[], ${blocks.map(({ events }) => events)}::int[])
+      on conflict (workspace, first_position) do update set events = excluded.events`.execute(tx);
   },
 };
 
-async function lastBlock(tx: Tx): Promise<Block[]> {
+async function lastBlock(tx: Tx, workspace: string): Promise<Block[]> {
   const { rows } = await sql<Block>`
-    select first_position as first, events from event_blocks order by first_position desc limit 1`.execute(tx);
+    select first_position as first, events from event_blocks where workspace = ${workspace}
+    order by first_position desc limit 1`.execute(tx);
   return [...rows];
 }
 
-/** Where the block begins that has the event at the offset; before the first block: the offset itself. */
-export async function blockOf(tx: Tx, offset: Offset): Promise<Offset> {
+/** Where the workspace's block begins that has the event at the offset; before the first block: the offset itself. */
+export async function blockOf(tx: Tx, workspace: string, offset: Offset): Promise<Offset> {
   const { rows } = await sql<{ first: number }>`
-    select first_position as first from event_blocks where first_position <= ${offset}
+    select first_position as first from event_blocks where workspace = ${workspace} and first_position <= ${offset}
     order by first_position desc limit 1`.execute(tx);
   return storedOffset(rows[0]?.first ?? offset);
 }
 
-/** The beginnings of the blocks from the one with this event on. */
-export async function blocksFrom(tx: Tx, offset: Offset): Promise<readonly Offset[]> {
+/** The beginnings of the workspace's blocks from the one with this event on. */
+export async function blocksFrom(tx: Tx, workspace: string, offset: Offset): Promise<readonly Offset[]> {
   const { rows } = await sql<{ first: number }>`
     select first_position as first from event_blocks
-    where first_position >= (select max(first_position) from event_blocks where first_position <= ${offset})
+    where workspace = ${workspace} and first_position >= (
+      select max(first_position) from event_blocks where workspace = ${workspace} and first_position <= ${offset})
     order by first_position`.execute(tx);
   return rows.map(({ first }) => storedOffset(first));
 }

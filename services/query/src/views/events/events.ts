@@ -4,7 +4,7 @@ import type { View } from "../view.ts";
 import { ensurePartitions } from "./partitions.ts";
 import { eventRow } from "./row.ts";
 
-const eventsTable = table("events", ["recorded_at", "position"]);
+const eventsTable = table("events", ["recorded_at", "workspace", "position"]);
 
 /**
  * One row per fact. Mirrors have no rows, so that nothing counts twice. Text has rows only on request:

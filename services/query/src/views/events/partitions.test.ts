@@ -1,4 +1,5 @@
 import { freshDatabase } from "@tapedeck/shared/testing/database";
+import { until } from "@tapedeck/shared/testing/until";
 import { sql } from "kysely";
 import { expect, it } from "vitest";
 import { type Database, openDatabase } from "../../db/database.ts";
@@ -82,4 +83,26 @@ it("makes months of any time once, with the indexes of events, and none that is 
   for (const [index, at] of ["1970-01-01Z", "2026-12-31 23:59:59Z", "9999-12-31 23:59:59Z"].entries()) {
     await insertEvent(database, at, index);
   }
+});
+
+it("two workspaces have their first events of a month at once", async () => {
+  await using fresh = await freshDatabase(migrated);
+  await using database = openDatabase({ url: fresh.url, connections: 3 });
+  const month = ["2026-11-30T23:59:59.999Z"];
+  let other: Promise<void> | undefined;
+  await database.db.transaction().execute(async (tx) => {
+    await ensurePartitions(tx, month);
+    other = database.db.transaction().execute((second) => ensurePartitions(second, month));
+    other.catch(() => {});
+    const waits = async () => {
+      const { rows } = await sql`
+        select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.execute(
+        database.db,
+      );
+      return rows.length === 1;
+    };
+    await until(waits, { message: "the other one to wait for the first" });
+  });
+  await other;
+  expect(await partitions(database)).toMatchObject([{ name: "events_2026_11" }]);
 });

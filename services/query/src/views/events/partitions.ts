@@ -12,12 +12,10 @@ import { internalSchema, type Tx } from "../../db/database.ts";
 export async function ensurePartitions(tx: Tx, timestamps: Iterable<string>): Promise<void> {
   const months = new Set<string>();
   for (const timestamp of timestamps) months.add(timestamp.slice(0, 7));
-  // They are internal, because readers read them through `events` only.
-  const { rows } = await sql<{ month: string; schema: string }>`
-    select month, current_schema() as schema from unnest(${[...months]}::text[]) as month
-    where to_regclass(${sql.raw("'events_' || replace(month, '-', '_')")}) is null
-  `.execute(tx);
-  for (const { month, schema } of rows) {
+  if ((await missing(tx, months)).length === 0) return;
+  // Two workspaces may need the same one at once.
+  await sql`lock table events in share update exclusive mode`.execute(tx);
+  for (const { month, schema } of await missing(tx, months)) {
     const partition = sql.table(`${internalSchema(schema)}.events_${month.replace("-", "_")}`);
     // Its indexes are made when it is attached.
     await sql`create table ${partition} (like events including defaults including constraints)`.execute(tx);
@@ -26,6 +24,15 @@ export async function ensurePartitions(tx: Tx, timestamps: Iterable<string>): Pr
       for values from (${sql.lit(`${month}-01 00:00:00+00`)}) to (${sql.lit(`${next(month)}-01 00:00:00+00`)})
     `.execute(tx);
   }
+}
+
+/** They are internal, because readers read them through `events` only. */
+async function missing(tx: Tx, months: ReadonlySet<string>) {
+  const { rows } = await sql<{ month: string; schema: string }>`
+    select month, current_schema() as schema from unnest(${[...months]}::text[]) as month
+    where to_regclass(${sql.raw("'events_' || replace(month, '-', '_')")}) is null
+  `.execute(tx);
+  return rows;
 }
 
 /** Also that of December 9999, which Postgres takes, and which has more digits. */

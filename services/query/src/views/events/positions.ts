@@ -1,5 +1,6 @@
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import type { Offset } from "@tapedeck/shared/log/offset";
+import { type SourceName, sourceParts } from "@tapedeck/shared/source";
 import { sql } from "kysely";
 import { key } from "../../db/text.ts";
 import type { View } from "../view.ts";
@@ -29,12 +30,13 @@ export const eventPositions: View = {
   async apply(tx, batch) {
     const [first] = batch;
     if (first === undefined) return;
-    const rows = rowsOf(batch, await blocksFrom(tx, first.offset));
+    const { workspace } = sourceParts(first.event.source as SourceName);
+    const rows = rowsOf(batch, await blocksFrom(tx, workspace, first.offset));
     const firsts = rows.map(({ block, distances }) => block + (distances[0] ?? 0));
     const lasts = rows.map(({ block, distances }) => block + (distances.at(-1) ?? 0));
     await sql`
-      insert into event_positions (event_group, subject, block, session, alias, first_position, last_position, distances)
-      select ${groupId(sql`name`)}, subject, block, session, alias, first, last, distances::int[]
+      insert into event_positions (workspace, event_group, subject, block, session, alias, first_position, last_position, distances)
+      select ${workspace}, ${groupId(sql`name`)}, subject, block, session, alias, first, last, distances::int[]
       from unnest(
         ${rows.map(({ group }) => group)}::text[], ${rows.map(({ subject }) => subject)}::text[],
         ${rows.map(({ block }) => block)}::bigint[], ${rows.map(({ session }) => session)}::text[],

@@ -43,7 +43,7 @@ export function compareApi(deps: CompareDeps): CompareApi {
     const sideName = (name: string | undefined, field: "left" | "right") =>
       name === undefined ? ({ type: "source", source: undefined, at: undefined } as const) : sideNamed(name, field);
     const [leftName, rightName] = [sideName(left, "left"), right === undefined ? undefined : sideName(right, "right")];
-    const { position } = await deps.query.position();
+    const { position } = await deps.query.position(context.workspace);
     const [one, named] = await Promise.all([
       resolveSide(deps, request, leftName, rightName === undefined ? "failed" : "newest"),
       rightName && resolveSide(deps, request, rightName, "newest"),

@@ -8,6 +8,12 @@ const ofSource = `
   project text not null,
   upstream text not null`;
 
+/** The log of each workspace. The epoch is that of the checkpoint, which readers may not see. */
+export const workspaceTable = `create table workspaces (
+    workspace text primary key,
+    epoch text not null
+  )`;
+
 /** What the log holds: its sources, sessions and events. */
 export const logTables: readonly string[] = [
   `create table sources (${ofSource},
@@ -85,7 +91,7 @@ export const logTables: readonly string[] = [
     detail jsonb,
     original_type text,
     original_size bigint,
-    primary key (recorded_at, position)
+    primary key (recorded_at, workspace, position)
   ) partition by range (recorded_at)`,
   `create index on events (source, position)`,
   `create index on events (session, position)`,
@@ -95,10 +101,10 @@ export const logTables: readonly string[] = [
   `create index on events (session, position) where channel = 'tapedeck'`,
 ];
 
-/** How far the tables are, and an index of the positions of all events. */
+/** How far the tables of each workspace are, and an index of the positions of all events. */
 export const positionTables: readonly string[] = [
   `create table checkpoint (
-    name text primary key,
+    workspace text primary key,
     -- Versions of all views and folds that wrote the tables.
     projection text not null,
     epoch text not null,
@@ -106,7 +112,9 @@ export const positionTables: readonly string[] = [
     -- The last event that was applied; the checkpoint may lie behind it. Null: none was applied.
     applied_position bigint,
     -- The latest recording time of all applied events, by the log's clock, in ms since 1970.
-    recorded_until_ms bigint
+    recorded_until_ms bigint,
+    -- Its rows are being deleted.
+    removed boolean not null default false
   )`,
   // There are few of them: sources × kinds. A filter chooses groups first, so that it never reads what no event matches.
   `create table event_groups (
@@ -125,12 +133,15 @@ export const positionTables: readonly string[] = [
   ) with (fillfactor = 70)`,
   `create index on event_groups (workspace, kind)`,
   `create index on event_groups (source)`,
-  // The log in blocks of up to 512 events: where each begins, and how many events the last one has so far.
+  // Each log in blocks of up to 512 events: where each begins, and how many events the last one has so far.
   `create table event_blocks (
-    first_position bigint primary key,
-    events int not null
+    workspace text not null,
+    first_position bigint not null,
+    events int not null,
+    primary key (workspace, first_position)
   )`,
   `create table event_positions (
+    workspace text not null,
     event_group bigint not null,
     subject text not null,
     -- Where the block begins.
@@ -146,6 +157,6 @@ export const positionTables: readonly string[] = [
   ) with (fillfactor = 80)`,
   `create index on event_positions (event_group, block) where not alias`,
   `create index on event_positions (session, event_group, block)`,
-  `create index on event_positions (subject, block) where subject <> ''`,
-  `create index on event_positions (block) where not alias`,
+  `create index on event_positions (workspace, subject, block) where subject <> ''`,
+  `create index on event_positions (workspace, block) where not alias`,
 ];

@@ -2,16 +2,17 @@
 export const setAsideTables: readonly string[] = [
   // It has the first and the last ones of each source; set_aside_sources counts all.
   `create table set_aside_events (
-    position bigint primary key,
-    source text not null,
     workspace text not null,
+    position bigint not null,
+    source text not null,
     session text not null,
     kind text not null,
     -- The SQLSTATE of Postgres' answer, or the name of the error that was thrown while the rows were made.
     error_code text not null,
     error text not null,
     recorded_at timestamptz not null,
-    set_aside_at timestamptz not null
+    set_aside_at timestamptz not null,
+    primary key (workspace, position)
   )`,
   `create index on set_aside_events (source, position)`,
   `create table set_aside_sources (

@@ -100,8 +100,9 @@ export const vagrantJobTables: readonly string[] = [
   `create table vagrant_job_versions (${ofSession},
     job text collate "C" not null,
     -- The message holds from this position on.
-    position bigint primary key,
-    message bytea not null
+    position bigint not null,
+    message bytea not null,
+    primary key (session, position)
   )`,
   // Reads want the newest version of each job, in the order of the ids, which is the order of queueing.
   `create index on vagrant_job_versions (source, job, position desc)`,

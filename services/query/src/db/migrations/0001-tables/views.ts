@@ -64,14 +64,16 @@ const redMs = `case when least(r.failed_at, r.green_at) >= '2000-01-01Z' and r.g
 
 const flakes = "outcome = 'failed' and next_outcome = 'succeeded'";
 
+// The workspace's epoch is joined, not looked up for each row: Postgres leaves the join out where no position's text is asked for.
 export const views: readonly string[] = [
   `create view loops with (security_invoker = true) as
     select o.source, o.workspace, o.developer, o.project, o.upstream, o.session, o.runner, o.loop, o.iteration, o.id,
       o.started_at, o.started_ns, o.ended_at, o.ended_ns, o.duration_ms, o.outcome, o.error_code, o.error, ${causesOf("o")}, o.injected,
       o.start_position, o.end_position,
-      position_text(o.start_position) as start_position_text, position_text(o.end_position) as end_position_text,
+      position_at(o.start_position, w.epoch) as start_position_text, position_at(o.end_position, w.epoch) as end_position_text,
       ${labels} as labels
     from operations o left join sessions s using (session) left join loop_labels c using (session, runner, loop)
+      left join workspaces w on w.workspace = o.workspace
     where o.kind = 'loop'`,
   // Skaffold looks for changes once a second by default (--watch-poll-interval), and begins a loop only when nothing has
   // changed for that long. A loop that begins sooner after the last one was due before that ended.
@@ -83,9 +85,10 @@ export const views: readonly string[] = [
       l.failed_phase, l.failed_subject, l.error_code, l.error, ${causesOf("l")},
       l.sync_ms, l.build_ms, l.test_ms, l.render_ms, l.deploy_ms, l.check_ms, l.other_ms,
       l.builds, l.cached, l.waits, l.next_after_ms, l.start_position, l.end_position,
-      position_text(l.start_position) as start_position_text, position_text(l.end_position) as end_position_text,
+      position_at(l.start_position, w.epoch) as start_position_text, position_at(l.end_position, w.epoch) as end_position_text,
       ${shares}
-    from finished_loops l left join sessions s using (session) left join loop_labels c using (session, runner, loop)`,
+    from finished_loops l left join sessions s using (session) left join loop_labels c using (session, runner, loop)
+      left join workspaces w on w.workspace = l.workspace`,
   // Red times are rounded down, as all other durations are.
   `create view time_to_green with (security_invoker = true) as
     select f.source, f.workspace, f.developer, f.project, f.labels, f.session, f.id as loop_id,
@@ -94,8 +97,8 @@ export const views: readonly string[] = [
       f.failed_phase, f.failed_subject, f.error_code, f.error, ${causesOf("f")},
       tried.loops as loops_between, tried.errors as errors_between,
       r.green_loop_id, f.start_position, r.green_end_position as end_position,
-      f.start_position_text, position_text(r.green_end_position) as end_position_text
-    from red_times r join loop_times f on f.id = r.loop_id
+      f.start_position_text, position_at(r.green_end_position, w.epoch) as end_position_text
+    from red_times r join loop_times f on f.id = r.loop_id left join workspaces w on w.workspace = f.workspace
     left join lateral (
       select count(*) as loops, coalesce(array_agg(b.error order by b.start_position), '{}') as errors
       from finished_loops b
@@ -116,8 +119,9 @@ export const views: readonly string[] = [
     select o.workspace, o.developer, o.project, o.source, ${labels} as labels, o.subject as artifact, o.session, o.runner, o.loop,
       coalesce(o.started_at, o.ended_at) as started_at, o.duration_ms, o.outcome, o.cache_hit, o.error_code, o.error,
       o.platform, s.upstream_version as skaffold_version, o.injected, o.start_position,
-      position_text(o.start_position) as start_position_text
+      position_at(o.start_position, w.epoch) as start_position_text
     from operations o left join sessions s using (session) left join loop_labels c using (session, runner, loop)
+      left join workspaces w on w.workspace = o.workspace
     where o.kind = 'build' and o.upstream = 'skaffold' and o.subject <> ''`,
   // Laterally: Postgres then looks each changed day up in the index of days, however many days it expects to be changed. All
   // parts have the same types, without which Postgres does not look for the asked days in each of them.
@@ -179,9 +183,9 @@ export const views: readonly string[] = [
     select o.workspace, o.developer, o.project, o.source, s.labels, o.subject as command, o.instance as job, o.session,
       j.args, j.scope, j.scope_name, coalesce(o.started_at, o.ended_at) as started_at, o.duration_ms, o.outcome,
       o.exit_code, o.error_code, o.error, s.upstream_version as vagrant_version, o.start_position,
-      position_text(o.start_position) as start_position_text
+      position_at(o.start_position, w.epoch) as start_position_text
     from operations o join sessions s using (session)
-      left join vagrant_jobs j on j.session = o.session and j.job = o.instance
+      left join vagrant_jobs j on j.session = o.session and j.job = o.instance left join workspaces w on w.workspace = o.workspace
     where o.kind = 'command' and o.upstream = 'vagrant'`,
   `create view vagrant_command_times with (security_invoker = true) as
     select c.source, c.workspace, c.developer, c.project, c.labels, c.session, c.job, c.command, c.args,
@@ -198,8 +202,9 @@ export const views: readonly string[] = [
       (select count(*) from rkt_apps a where a.session = o.session and a.pod = o.subject) as apps,
       (select count(*) from rkt_apps a where a.session = o.session and a.pod = o.subject and a.exit_code > 0)
         as failed_apps,
-      o.start_position, position_text(o.start_position) as start_position_text
+      o.start_position, position_at(o.start_position, w.epoch) as start_position_text
     from operations o left join rkt_pods p on p.session = o.session and p.pod = o.subject
+      left join workspaces w on w.workspace = o.workspace
     where o.kind = 'pod' and o.upstream = 'rkt'`,
   // One row for each cause: failed loops, failed steps that are causes by themselves, and jobs of Vagrant that failed without
   // a command (setting up, or before their command began). A failed command's job, whose subject is the command's instance,
@@ -211,24 +216,25 @@ export const views: readonly string[] = [
     from loop_times t where ${isFailedLoop}
     union all
     select o.source, o.workspace, o.developer, o.project, o.upstream, ${labels}, o.session, o.ended_at,
-      o.kind, o.subject, o.error_code, o.error, ${causesOf("o")}, o.id, o.end_position, position_text(o.end_position)
+      o.kind, o.subject, o.error_code, o.error, ${causesOf("o")}, o.id, o.end_position, position_at(o.end_position, w.epoch)
     from operations o left join sessions s using (session) left join loop_labels c using (session, runner, loop)
+      left join workspaces w on w.workspace = o.workspace
     where o.outcome = 'failed' and not o.injected and o.kind not in ('loop', 'job', 'pod') and o.reason <> 'cancelled'
       and (o.upstream <> 'skaffold' or (${isCause}))
     union all
     select o.source, o.workspace, o.developer, o.project, o.upstream, s.labels, o.session, o.ended_at,
       o.kind, coalesce(nullif(j.command, ''), nullif(j.operation, ''), ''), o.error_code, o.error, ${causesOf("o")}, o.id,
-      o.end_position, position_text(o.end_position)
+      o.end_position, position_at(o.end_position, w.epoch)
     from operations o left join sessions s using (session)
-      left join vagrant_jobs j on j.session = o.session and j.job = o.subject
+      left join vagrant_jobs j on j.session = o.session and j.job = o.subject left join workspaces w on w.workspace = o.workspace
     where o.kind = 'job' and o.outcome = 'failed' and not o.injected and not exists (
       select from operations c
       where c.instance = o.subject and c.instance <> '' and c.session = o.session and c.kind = 'command'
         and c.outcome = 'failed')
     union all
     select s.source, s.workspace, s.developer, s.project, s.upstream, s.labels, s.session, s.ended_at,
-      'session', '', '', s.end_reason, ${causesOf("s")}, null, s.end_position, position_text(s.end_position)
-    from sessions s
+      'session', '', '', s.end_reason, ${causesOf("s")}, null, s.end_position, position_at(s.end_position, w.epoch)
+    from sessions s left join workspaces w on w.workspace = s.workspace
     where ${hasFailedCode} and not exists (
       select from operations o
       where o.session = s.session and not o.injected and (o.kind in ('loop', 'command') or o.outcome = 'failed'))`,

@@ -12,7 +12,7 @@ import { abandoned, isOfJob, rowAfter } from "./row.ts";
 
 const jobs = table("vagrant_jobs", ["session", "job"]);
 
-const versions = table("vagrant_job_versions", ["position"]);
+const versions = table("vagrant_job_versions", ["session", "position"]);
 
 /**
  * One row for each of Vagrant's jobs, and every version of its message. Jobs are not part of a session's folded state:

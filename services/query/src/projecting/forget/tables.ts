@@ -1,8 +1,8 @@
 import type { LogReader } from "@tapedeck/shared/log/log";
 import { sql } from "kysely";
-import { ForeignCheckpointError, ofThisLog, readCheckpoint } from "../db/checkpoint.ts";
-import { type Database, internalSchema, liveSchema, openDatabase, schemasOf } from "../db/database.ts";
-import { columnTypes } from "../db/schema.generated.ts";
+import { assertOfThisLog, ForeignCheckpointError, readCheckpoints } from "../../db/checkpoint.ts";
+import { type Database, internalSchema, liveSchema, openDatabase, schemasOf } from "../../db/database.ts";
+import { columnTypes } from "../../db/schema.generated.ts";
 
 /**
  * Empties the tables if they hold events that the log does not have, because it was restored from a backup. Query rebuilds
@@ -13,10 +13,9 @@ export async function forgetForeignTables(databaseUrl: string, log: LogReader): 
   const { rows } = await sql<{ there: boolean }>`
     select to_regclass(${`${internalSchema(liveSchema)}.checkpoint`}) is not null as there`.execute(database.db);
   if (rows[0]?.there !== true) return false;
-  const checkpoint = await readCheckpoint(database.db);
-  if (checkpoint === undefined) return false;
   try {
-    await ofThisLog(database.db, checkpoint, log);
+    const checkpoints = (await readCheckpoints(database.db)).filter(({ removed }) => !removed);
+    for (const checkpoint of checkpoints) await assertOfThisLog(checkpoint, log);
     return false;
   } catch (error) {
     if (!(error instanceof ForeignCheckpointError)) throw error;
