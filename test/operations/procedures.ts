@@ -132,7 +132,7 @@ export const procedures: Readonly<Record<string, readonly (readonly [path: strin
       "with new-epoch such a log goes on with its events and positions, over restarts",
     ],
     [
-      "services/query/src/projecting/rebuild.test.ts",
+      "services/query/src/projecting/rebuild-tables.long.test.ts",
       "refuses to replace the tables of another log, which may be all that is left of it",
     ],
     [

@@ -141,6 +141,9 @@ it("tables of another log are refused for their workspace alone", async () => {
   await using query = await logs.startQuery();
   using ask = queryClient(query.address);
   const sentence = expect.stringContaining("the database follows another log of workspace globex (other1");
+  const readsIt = async () =>
+    (await (await fetch(`http://${query.addresses.health}/readyz`)).text()).includes("other1");
+  await until(readsIt, { message: "the readiness to name the workspace" });
   await expect(ask.listSources({ workspace: "globex" })).rejects.toMatchObject({
     code: "not_ready",
     message: sentence,

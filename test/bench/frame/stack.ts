@@ -55,6 +55,8 @@ export async function startStack(bench: Bench, options: StackOptions): Promise<S
     TAPEDECK_SERVICES_KEY: "bench",
     TAPEDECK_SOURCES: JSON.stringify((options.sources ?? []).map((source) => ({ project: "shop", ...source }))),
     TAPEDECK_INGEST_SPILL_DIR: join(folder, "spill"),
+    // Statistics of all developers are measured, too.
+    TAPEDECK_PRIVACY_COMPARE_DEVELOPERS: "true",
     ...options.env,
   };
   const services = await startServices(cleanup, bench, options, env);
