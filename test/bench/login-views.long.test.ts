@@ -47,7 +47,7 @@ beforeAll(async () => {
   };
   owner = await connected(url);
   await owner.query(
-    "insert into tapedeck_internal.checkpoint (workspace, projection, epoch, position) values ('acme', '', 'e', 0)",
+    "insert into tapedeck_internal.checkpoint (workspace, projection, epoch, position) values ('default', '', 'e', 0)",
   );
   await fillDashboards(url, size);
   const made = await createLogin(database, { workspace: "default", limits });

@@ -29,7 +29,7 @@ beforeAll(async () => {
   await client.connect();
   cleanup.defer(() => client.end());
   await client.query(
-    "insert into tapedeck_internal.checkpoint (workspace, projection, epoch, position) values ('acme', '', 'e', 0)",
+    "insert into tapedeck_internal.checkpoint (workspace, projection, epoch, position) values ('default', '', 'e', 0)",
   );
   await fillDashboards(fresh.url, size);
 });

@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { startPostgres } from "@tapedeck/infra/local/postgres";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
@@ -45,7 +46,7 @@ export function testParts(names: readonly PartName[], more: Pick<BenchOptions, "
   let options: BenchOptions;
   beforeAll(async () => {
     const folder = inject("serversFolder");
-    const dataDir = join(folder, `postgres-bench-${names.join("-")}`);
+    const dataDir = join(folder, `postgres-bench-${randomBytes(6).toString("hex")}`);
     const postgres = shared.use(await startPostgres({ dataDir, port: 0, persistent: false, fsync: false }));
     const tiny = { size, runs: 1, warmUps: 0, effort: 0.02, folder, postgres, ...more };
     const readers = shared.use(await startStack(new Bench("readers", tiny), { services: ["query", "gateway"] }));

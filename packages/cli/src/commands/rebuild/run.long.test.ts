@@ -29,6 +29,8 @@ it("the running query rebuilds its tables by its own settings, and says what kee
     await using cli = startCli(["rebuild"], { cwd, env: { http_proxy: "http://127.0.0.1:1" } });
     return { code: await cli.ended, out: cli.stdout(), err: cli.stderr() };
   };
+  // Nothing is recorded: the tables of a workspace begin with the first request for it.
+  expect(await fetch(`http://${up.running.addresses.http}/api/v1/sessions`)).toMatchObject({ status: 200 });
   const before = await until(projection, { message: "the checkpoint of the tables" });
   expect(before).toContain("events+text");
   expect(await rebuild()).toMatchObject({
