@@ -46,8 +46,6 @@ export default defineConfig(({ mode }) => {
     setupFiles: ["packages/shared/src/testing/property-tests.ts", "packages/shared/src/testing/left-behind.ts"],
     // A worker runs many files one after the other, and loads the modules that they share once.
     isolate: false,
-    // Node itself runs TypeScript, in the services and so in their tests. Transforming it was a fifth of a run's work.
-    experimental: { viteModuleRunner: false },
     // The login of the user who runs the tests must not affect them.
     env: { XDG_CONFIG_HOME: "/nonexistent", TAPEDECK_TEST_SEARCH: isNightly ? "long" : "short" },
     hookTimeout: 120_000,
