@@ -6,8 +6,7 @@ import { silentLogger } from "@tapedeck/shared/service/logger";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, it } from "vitest";
 import { startQuery } from "./query.ts";
-import { queryClient } from "./testing/client.ts";
-import { readiness } from "./testing/readiness.ts";
+import { queryClient, readiness } from "./testing/client.ts";
 import { scenario } from "./testing/scenario.ts";
 import { reaches, stage } from "./testing/stage.ts";
 

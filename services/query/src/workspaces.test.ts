@@ -11,10 +11,9 @@ import { type Lane, Pipelines } from "./db/pipelines.ts";
 import { columnTypes } from "./db/schema.generated.ts";
 import { deleteWorkspace, forgetWorkspace } from "./projecting/forget/workspace.ts";
 import { rebuildWorkspace } from "./projecting/rebuild-workspace.ts";
-import { queryClient } from "./testing/client.ts";
+import { queryClient, readiness } from "./testing/client.ts";
 import { migrated } from "./testing/migrated.ts";
 import { randomEvents, seeded } from "./testing/random-scenario.ts";
-import { readiness } from "./testing/readiness.ts";
 import { type Scenario, scenario, write, writeTogether } from "./testing/scenario.ts";
 import { reaches, stage } from "./testing/stage.ts";
 import { projectAlone, streams } from "./testing/streams.ts";
@@ -197,11 +196,11 @@ it("the tables of one workspace are rebuilt while both are written", async ({ si
   await using expected = openDatabase({ url: straight.url, connections: 1 });
   const isOf = (workspace: string, rows: readonly unknown[]) =>
     rows.filter((row) => JSON.stringify(row).includes(`${workspace}/`));
-  const [found, wanted] = [await contents(on.databaseUrl), await contents(straight.url)];
+  const [found, fromLog] = [await contents(on.databaseUrl), await contents(straight.url)];
   // Events of a session that was erased meanwhile are not given to those who follow live, so groups and blocks may differ.
-  const { event_groups: _, event_blocks: __, event_positions: ___, build_times: ____, ...tables } = wanted;
+  const { event_groups: _, event_blocks: __, event_positions: ___, build_times: ____, ...tables } = fromLog;
   for (const table of Object.keys(tables)) {
-    const [own, there] = [found, wanted].map((all) => ({ [table]: isOf("acme", all[table] ?? []) }));
+    const [own, there] = [found, fromLog].map((all) => ({ [table]: isOf("acme", all[table] ?? []) }));
     expect(differencesOf(own ?? {}, there ?? {})).toEqual([]);
   }
   const months = "select * from build_months where workspace = 'acme' order by month, project, artifact, bucket";

@@ -103,3 +103,9 @@ export function queryClient(
     [Symbol.dispose]: () => client.close(),
   };
 }
+
+/** What a query says at /readyz. */
+export async function readiness(health: string): Promise<{ status: number; checks: Record<string, string> }> {
+  const response = await fetch(`http://${health}/readyz`);
+  return { status: response.status, ...((await response.json()) as { checks: Record<string, string> }) };
+}

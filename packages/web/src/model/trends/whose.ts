@@ -7,7 +7,7 @@ export type Whose = "team" | "own";
 export type Filters = Pick<Choice, "developers" | "labels" | "by">;
 
 /**
- * Whose figures a chart has for a visitor from whom other developers are hidden. A developer, a label, or the text of a
+ * Says whose figures a chart has for a visitor from whom other developers are hidden. A developer, a label, or the text of a
  * cause can say whose it is: figures by these are the visitor's own. Undefined: nobody is hidden.
  */
 export function whoseFigures(chart: ChartName, filters: Filters, { seesOnlyOwn }: Sight = {}): Whose | undefined {

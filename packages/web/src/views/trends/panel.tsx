@@ -68,7 +68,7 @@ export function Panel({ name, title, definition, sql, error, children }: PanelPr
 
 const tags: Readonly<Record<Whose, string>> = { team: "the team's", own: "only yours" };
 
-/** Whose figures stand beside it; nothing where all developers are shown. */
+/** Says whose figures a panel has; nothing where all developers are shown. */
 export function WhoseTag({ whose }: { readonly whose: Whose | undefined }) {
   return whose === undefined ? null : <span class="whose quiet-text">{tags[whose]}</span>;
 }
