@@ -14,6 +14,7 @@ import {
   TapedeckError,
   type WebSocketClass,
 } from "@tapedeck/client";
+import { streamOf } from "@tapedeck/shared/log/subjects";
 import { seqIn } from "@tapedeck/shared/testing/positions";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect as connectNats } from "nats";
@@ -496,7 +497,7 @@ it("events that are no longer kept cause an error, or are reported and skipped",
   const request = { developers: ["zoe"], kinds: ["build.*"], after: first?.position ?? "" } as const;
   const connection = await connectNats({ servers: harness.seeded.stack.parts.nats.url });
   const seq = seqIn(third?.position) + 1;
-  await (await jetstreamManager(connection)).streams.purge("TAPEDECK", { seq });
+  await (await jetstreamManager(connection)).streams.purge(streamOf("acme"), { seq });
   await connection.close();
   await expect(following(tapedeck.events(request)).ended).rejects.toMatchObject({
     code: "out_of_range",

@@ -2,10 +2,12 @@ import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { type ConnectedLog, connectLog } from "@tapedeck/shared/log/connect-log";
+import { connectLogs } from "@tapedeck/shared/log/connect-log";
+import type { Log } from "@tapedeck/shared/log/jetstream";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import type { NatsSettings } from "@tapedeck/shared/service/nats";
 import { until } from "@tapedeck/shared/testing/until";
+import type { NatsConnection } from "nats";
 import { type ServiceName, type ServiceProcess, startServiceProcess } from "../faults/service-process.ts";
 import { type Frontends, frontends, startBalancer } from "./balancer.ts";
 import { NatsCluster } from "./nats-cluster.ts";
@@ -27,7 +29,7 @@ type Parts = {
   readonly postgres: PostgresPair;
   readonly services: Services;
   readonly balancer: Frontends;
-  readonly log: ConnectedLog;
+  readonly log: TestLog;
   readonly by: Secured;
   readonly after: string | undefined;
   readonly owned: AsyncDisposableStack;
@@ -44,7 +46,7 @@ export class Cluster implements AsyncDisposable {
   /** The addresses for clients and taps. */
   readonly balancer: Frontends;
   /** The test's own connection. */
-  readonly log: ConnectedLog;
+  readonly log: TestLog;
   /** The balancer's address for clients, such as "https://127.0.0.1:7052". */
   readonly origin: string;
   /** PEM file of the authority to trust. */
@@ -155,14 +157,21 @@ export class Cluster implements AsyncDisposable {
   }
 }
 
-async function openLog(settings: NatsSettings): Promise<ConnectedLog> {
-  const log = await connectLog({
+/** The log of the default workspace, with a connection of its own. */
+type TestLog = Log & { readonly nats: NatsConnection };
+
+async function openLog(settings: NatsSettings): Promise<TestLog> {
+  const log = await connectLogs({
     service: "test",
     settings: { ...settings, syncAlways: true },
     logger: silentLogger,
     signal: new AbortController().signal,
     awayMessage: "the log is unavailable",
-    prepare: async (opened) => opened,
+    create: true,
+    prepare: async (connected) => {
+      const log = await connected.logs.of("default");
+      return { ...log, nats: connected.nats, [Symbol.asyncDispose]: () => connected[Symbol.asyncDispose]() };
+    },
   });
   if (log === undefined) throw new Error("the log was not opened");
   return log;

@@ -2,6 +2,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { jetstreamManager, type StreamInfo } from "@nats-io/jetstream";
 import { type ServerProcess, spawnServer } from "@tapedeck/infra/local/server-process";
+import { streamOf } from "@tapedeck/shared/log/subjects";
 import { ownPort } from "@tapedeck/shared/testing/own-port";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect, type NatsConnection } from "nats";
@@ -19,7 +20,7 @@ type NatsClusterOptions = {
 };
 
 /** The streams that all nodes replicate. */
-const streams = ["TAPEDECK", "TAPEDECK_ENDS", "KV_TAPEDECK_OWNERS"];
+const streams = [streamOf("default"), "TAPEDECK_ENDS", "KV_TAPEDECK_OWNERS"];
 
 type NatsNode = {
   readonly name: string;
@@ -85,7 +86,7 @@ export class NatsCluster implements AsyncDisposable {
 
   /** The node that leads the log now. */
   async leader(): Promise<string> {
-    const ask = async (nats: NatsConnection) => (await infoOf(nats, "TAPEDECK")).cluster?.leader;
+    const ask = async (nats: NatsConnection) => (await infoOf(nats, streamOf("default"))).cluster?.leader;
     return this.#answer(ask, "the log to have a leader");
   }
 
@@ -99,6 +100,15 @@ export class NatsCluster implements AsyncDisposable {
   async kill(name: string): Promise<void> {
     await this.#running.get(name)?.kill("SIGKILL");
     this.#running.delete(name);
+  }
+
+  /** How many of these streams each node leads. */
+  async leads(of: readonly string[]): Promise<Readonly<Record<string, number>>> {
+    const ask = async (nats: NatsConnection) => {
+      const leaders = await Promise.all(of.map(async (stream) => (await infoOf(nats, stream)).cluster?.leader ?? ""));
+      return Object.fromEntries(this.names.map((name) => [name, leaders.filter((leader) => leader === name).length]));
+    };
+    return this.#answer(ask, "the streams' leaders");
   }
 
   /** A clean stop, after which the node hands over its leadership; resolves when it is gone. */
@@ -147,9 +157,9 @@ export class NatsCluster implements AsyncDisposable {
   /** Resolves when this node, which has no users, answers for the log without its leader: some seconds after it has it. */
   async answersAlone(name: string): Promise<void> {
     const { monitorPort } = this.#node(name);
-    const parameters = "subs=1&acc=$G&limit=1000&test=$JS.API.DIRECT.GET.TAPEDECK";
+    const parameters = `subs=1&acc=$G&limit=1000&test=$JS.API.DIRECT.GET.${streamOf("default")}`;
     const answers = async () => (await fetch(`http://127.0.0.1:${monitorPort}/subsz?${parameters}`)).text();
-    await until(async () => (await answers()).includes('"$JS.API.DIRECT.GET.TAPEDECK"'), {
+    await until(async () => (await answers()).includes(`"$JS.API.DIRECT.GET.${streamOf("default")}"`), {
       message: `${name} to answer for the log`,
     });
   }

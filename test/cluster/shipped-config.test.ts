@@ -1,7 +1,8 @@
 import { mkdir, mkdtemp, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { spawnServer } from "@tapedeck/infra/local/server-process";
-import { LogConnector } from "@tapedeck/shared/log/connect-log";
+import { type ConnectedLogs, LogConnector } from "@tapedeck/shared/log/connect-log";
+import { streamOf } from "@tapedeck/shared/log/subjects";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { testAuthority } from "@tapedeck/shared/testing/certificates";
 import { ownPort } from "@tapedeck/shared/testing/own-port";
@@ -50,10 +51,14 @@ it("a log is kept by three servers with the configuration for a cluster", { time
   const { TAPEDECK_NATS_USER: user, TAPEDECK_NATS_PASSWORD: password } = loginOf("ingest");
   const url = nodes.map(({ port }) => `tls://127.0.0.1:${port}`).join(",");
   const settings = { url, user, password, ca: authority.certFile, syncAlways: true, replicas: 3 };
-  const connector = new LogConnector({ service: "ingest", settings, logger: silentLogger });
-  const log = cleanup.use(await until(() => connector.open(async (one) => one), { message: "the log" }));
+  const connector = new LogConnector({ service: "ingest", settings, logger: silentLogger, create: true });
+  const withLog = async (connected: ConnectedLogs) => {
+    await connected.logs.of("default");
+    return connected;
+  };
+  const log = cleanup.use(await until(() => connector.open(withLog), { message: "the log" }));
   const { cluster } = await log.nats
-    .request("$JS.API.STREAM.INFO.TAPEDECK")
+    .request(`$JS.API.STREAM.INFO.${streamOf("default")}`)
     .then((answer) => answer.json<{ cluster: { leader: string; replicas: readonly { name: string }[] } }>());
   expect([cluster.leader, ...cluster.replicas.map(({ name }) => name)].sort()).toEqual(["nats-1", "nats-2", "nats-3"]);
 });

@@ -1,24 +1,17 @@
 import { join } from "node:path";
-import { credentials, Metadata } from "@grpc/grpc-js";
 import { startNatsServer } from "@tapedeck/infra/local/nats-server";
 import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import { type Item, type PushRequest, RecorderClient } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import type { LogReader } from "@tapedeck/shared/log/log";
 import { logStart } from "@tapedeck/shared/log/offset";
-import { workspaceFilter } from "@tapedeck/shared/log/subjects";
 import { delay } from "@tapedeck/shared/sync/delay";
-import { Notifier } from "@tapedeck/shared/sync/notifier";
 import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
-import { timestampNow } from "@tapedeck/shared/time/timestamp";
-import { grpcLink, type RecorderLink } from "@tapedeck/tap/push/link";
-import { Mailbox } from "@tapedeck/tap/push/mailbox";
 import { connect } from "nats";
-import { ulid } from "ulid";
 import { expect, inject, it } from "vitest";
 import { percentiles } from "../bench/frame/percentiles.ts";
 import { machineMs, ownMs, type Processes, readProcessorTimes, since } from "../bench/frame/processor-time.ts";
+import { PushedSource, WorkspaceLink } from "../bench/frame/pushed-source.ts";
 import { startServiceProcess } from "../faults/service-process.ts";
 
 // A nats-server and an ingest. 1,000 sources of eight workspaces push to them from this process.
@@ -31,75 +24,6 @@ const roundMs = 200;
 /** The sources of a group speak at the same moment. */
 const groups = 20;
 
-/** A tap without an upstream. */
-class Source implements AsyncDisposable {
-  readonly workspace: string;
-  readonly project: string;
-  readonly #box = new Mailbox<PushRequest>();
-  readonly #connection = ulid();
-  readonly #saidAt: number[] = [];
-  /** From saying each frame to hearing that it is recorded. */
-  readonly #latenciesMs: number[] = [];
-  readonly #seen = new Notifier();
-  readonly #pushing: Promise<void>;
-  #index = 0n;
-  #isOver = false;
-
-  constructor(link: RecorderLink, workspace: string, project: string) {
-    this.workspace = workspace;
-    this.project = project;
-    const hello = { developer: "alice", project, upstream: "skaffold", tap: ulid(), labels: {}, redact: "off" };
-    void this.#box.put({ body: { $case: "hello", value: { ...hello, first_index: 1n, settings: {} } } });
-    this.#put({ $case: "dialled", value: { address: "127.0.0.1:50051", channels: ["v1"] } });
-    this.#pushing = this.#push(link);
-  }
-
-  /** Never waits: a real tap keeps what it can't push. */
-  push(): void {
-    const entry = `${this.project} ${this.#saidAt.length}`;
-    this.#saidAt.push(performance.now());
-    const bytes = LogEntry.encode(LogEntry.fromPartial({ timestamp: timestampNow(), entry })).finish();
-    this.#put({ $case: "frame", value: { channel: "v1", bytes: Buffer.from(bytes), more: false } });
-  }
-
-  /** The texts that are expected in the log. */
-  get frames(): readonly string[] {
-    return this.#saidAt.map((_, round) => `${this.project} ${round}`);
-  }
-
-  /** Resolves when all that was said is recorded, with how long each frame took. */
-  async recorded(): Promise<readonly number[]> {
-    while (this.#latenciesMs.length < this.#saidAt.length) {
-      await Promise.race([this.#seen.next(), this.#pushing]);
-    }
-    return this.#latenciesMs;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#isOver = true;
-    this.#box.close();
-    await this.#pushing;
-  }
-
-  #put(what: Item["what"]): void {
-    const value = { index: ++this.#index, connection: this.#connection, at: timestampNow(), what };
-    void this.#box.put({ body: { $case: "item", value } });
-  }
-
-  async #push(link: RecorderLink): Promise<void> {
-    for await (const { body } of link(this.#box, new AbortController().signal)) {
-      if (body?.$case !== "committed") continue;
-      // The first item is no frame.
-      const recorded = Number(body.value.index) - 1;
-      for (let at = this.#latenciesMs.length; at < recorded; at++) {
-        this.#latenciesMs.push(performance.now() - (this.#saidAt[at] ?? 0));
-      }
-      this.#seen.ring();
-    }
-    if (!this.#isOver) throw new Error(`the push of ${this.project} ended`);
-  }
-}
-
 it("a thousand sources of eight workspaces are recorded once each, in their order", { timeout: 900_000 }, async () => {
   await using cleanup = new AsyncDisposableStack();
   // Not in the folder of the other servers, which may be in memory: each message is to be synced to a disk.
@@ -108,20 +32,20 @@ it("a thousand sources of eight workspaces are recorded once each, in their orde
   const server = cleanup.use(await startNatsServer({ binary: inject("natsServer"), dataDir, port: 0 }));
   const ingest = cleanup.use(await startIngest(server.url, join(folder, "spill")));
   const all = Array.from({ length: workspaces }, (_, at) => `team-${at}`).flatMap((workspace) => {
-    const link = linkTo(cleanup, ingest.addresses.grpc ?? "", workspace);
+    const { link } = cleanup.use(new WorkspaceLink(ingest.addresses.grpc ?? "", workspace));
     const projects = Array.from({ length: sources / workspaces }, (_, at) => `p${at}`);
-    return projects.map((project) => cleanup.use(new Source(link, workspace, project)));
+    return projects.map((project) => cleanup.use(new PushedSource(link, workspace, project)));
   });
   await speak(all, rounds.first);
   await measured(all, { nats: server.pid, ingest: ingest.pid });
 
   const nats = cleanup.adopt(await connect({ servers: server.url }), (nc) => nc.close());
-  const { reader } = cleanup.use(await openLog(nats, { syncKnown: true }));
   for (const [workspace, ofIt] of Map.groupBy(all, (source) => source.workspace)) {
+    const { reader } = cleanup.use(await openLog(nats, { workspace, syncKnown: true }));
     const expected = new Map(ofIt.map(({ project, frames }) => [project, frames]));
-    expect(framesOfEach(await eventsOf(reader, workspace))).toEqual(expected);
+    expect(framesOfEach(await eventsOf(reader))).toEqual(expected);
+    console.log(`${workspace}: ${(await reader.bounds()).messages} messages`);
   }
-  console.log(`${(await reader.bounds()).messages} messages`);
 });
 
 function startIngest(nats: string, spill: string) {
@@ -133,17 +57,9 @@ function startIngest(nats: string, spill: string) {
   });
 }
 
-/** One connection for all sources of a workspace. */
-function linkTo(cleanup: AsyncDisposableStack, address: string, workspace: string): RecorderLink {
-  const client = cleanup.adopt(new RecorderClient(address, credentials.createInsecure()), (each) => each.close());
-  const metadata = new Metadata();
-  metadata.set("tapedeck-workspace", workspace);
-  return grpcLink(client, metadata);
-}
-
 /** All speak at their pace, whether what they said is recorded or not. Resolves when all of it is. */
 async function speak(
-  all: readonly Source[],
+  all: readonly PushedSource[],
   times: number,
 ): Promise<{ readonly saidMs: number; readonly tookMs: number }> {
   const began = performance.now();
@@ -158,7 +74,7 @@ async function speak(
 }
 
 /** Prints what it took; nothing is asserted about times. */
-async function measured(all: readonly Source[], processes: Processes): Promise<void> {
+async function measured(all: readonly PushedSource[], processes: Processes): Promise<void> {
   const before = { ...readProcessorTimes(processes), own: ownMs(), machine: machineMs() };
   const { saidMs, tookMs } = await speak(all, rounds.measured);
   const used = since(before, { ...readProcessorTimes(processes), own: ownMs(), machine: machineMs() });
@@ -176,9 +92,9 @@ async function measured(all: readonly Source[], processes: Processes): Promise<v
   );
 }
 
-/** All events of a workspace, in order. */
-async function eventsOf(log: LogReader, workspace: string): Promise<readonly Event[]> {
-  const from = { afterOffset: logStart, subjects: [workspaceFilter(workspace)] };
+/** All events of a log, in order. */
+async function eventsOf(log: LogReader): Promise<readonly Event[]> {
+  const from = { afterOffset: logStart, subjects: [] };
   const { lastOffset } = await log.bounds();
   const events: Event[] = [];
   for await (const { event } of log.history(from, lastOffset, new AbortController().signal)) events.push(event);

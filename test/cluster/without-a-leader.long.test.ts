@@ -2,11 +2,11 @@ import { mkdtemp } from "node:fs/promises";
 import { join } from "node:path";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import { connectLog } from "@tapedeck/shared/log/connect-log";
+import { connectLogs } from "@tapedeck/shared/log/connect-log";
 import { LogNotReadyError, openLog } from "@tapedeck/shared/log/jetstream";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { endOf, logStart, offsetOf } from "@tapedeck/shared/log/offset";
-import { streamName } from "@tapedeck/shared/log/subjects";
+import { streamOf } from "@tapedeck/shared/log/subjects";
 import { sourceName } from "@tapedeck/shared/source";
 import { newEvent, testWriter } from "@tapedeck/shared/testing/log-messages";
 import { until } from "@tapedeck/shared/testing/until";
@@ -16,7 +16,7 @@ import { expect, inject, it } from "vitest";
 import { NatsCluster } from "./nats-cluster.ts";
 
 const [alice, bob] = ["alice", "bob"].map((developer) =>
-  sourceName({ workspace: "acme", developer, project: "shop", upstream: "skaffold" }),
+  sourceName({ workspace: "default", developer, project: "shop", upstream: "skaffold" }),
 ) as [ReturnType<typeof sourceName>, ReturnType<typeof sourceName>];
 
 const { signal } = new AbortController();
@@ -31,12 +31,12 @@ async function startLog() {
     const options = { noRandomize: true, maxReconnectAttempts: -1, reconnectTimeWait: 20 };
     const nc = await connect({ servers: [...urls], ...options });
     stack.defer(() => nc.close());
-    return stack.use(await openLog(nc, { replicas: 3, syncKnown: true, waitMs: 60_000 }));
+    return stack.use(await openLog(nc, { workspace: "default", replicas: 3, syncKnown: true, waitMs: 60_000 }));
   };
   await open(...nats.names.map((name) => nats.urlOf(name)));
   const [leader, left] = [await nats.leader(), await nats.follower()];
   const third = nats.names.find((name) => name !== leader && name !== left) ?? "";
-  await nats.whole([streamName]);
+  await nats.whole([streamOf("default")]);
   await nats.answersAlone(left);
   const ofLeader = await open(nats.urlOf(leader), nats.urlOf(left));
   const ofOther = await open(nats.urlOf(left));
@@ -70,7 +70,7 @@ it("pages are read from a replica while no server leads the log", async () => {
   const { original } = Event.fromPartial({ original: { bytes: Buffer.alloc(2 << 20) } });
   const large = newEvent(bob, 2, { original });
   await writer.publish(bob, "w1", [large], 101);
-  await log.nats.whole([streamName]);
+  await log.nats.whole([streamOf("default")]);
   const { pages } = reader;
   const before = await Array.fromAsync(pages.history(everything, endOf(202), signal));
   expect(before).toHaveLength(202);
@@ -95,7 +95,7 @@ it("no page ends before what its reader knows of, while the replica is behind", 
   const { reader, writer } = log.ofLeader;
   const ofAlice = testWriter(writer, alice);
   await ofAlice.append(3);
-  await log.nats.whole([streamName]);
+  await log.nats.whole([streamOf("default")]);
   log.nats.cutOff(log.left, { clients: false });
   await ofAlice.append(2);
   expect((await reader.bounds()).lastOffset).toBe(endOf(5));
@@ -118,7 +118,7 @@ async function startThree() {
   const nats = stack.use(await NatsCluster.start(await mkdtemp(join(inject("serversFolder"), "cluster-"))));
   await using _made = await openOn(nats, nats.names[0] ?? "");
   const [leader, follower] = [await nats.leader(), await nats.follower()];
-  await nats.whole([streamName]);
+  await nats.whole([streamOf("default")]);
   const owned = stack.move();
   return { nats, leader, follower, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
@@ -128,7 +128,9 @@ async function openOn(nats: NatsCluster, name: string) {
   const nc = await connect({ servers: nats.urlOf(name), maxReconnectAttempts: -1, reconnectTimeWait: 20 });
   stack.defer(() => nc.close());
   // A busy machine acknowledges late.
-  const log = stack.use(await openLog(nc, { replicas: 3, syncKnown: true, waitMs: 60_000, timeoutMs: 10_000 }));
+  const log = stack.use(
+    await openLog(nc, { workspace: "default", replicas: 3, syncKnown: true, waitMs: 60_000, timeoutMs: 10_000 }),
+  );
   const owned = stack.move();
   return { ...log, nc, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
@@ -141,7 +143,7 @@ it("a follower does not take the end of a server that was cut off for that of an
   await using written = await openOn(nats, leader);
   const ofAlice = testWriter(written.writer, alice);
   await ofAlice.append(3);
-  await nats.whole([streamName]);
+  await nats.whole([streamOf("default")]);
   const over = new AbortController();
   const events = reader.follow(everything, over);
   for (let seq = 1; seq <= 3; seq++) expect((await events.next()).value?.offset).toBe(offsetOf(seq));
@@ -155,13 +157,13 @@ it("a follower does not take the end of a server that was cut off for that of an
   await until(() => nc.getServer() === nats.urlOf(follower), { message: "the other server" });
   // It answers for itself once it has missed the leader for some seconds.
   const { streams } = await jetstreamManager(nc, { checkAPI: false, timeout: 2_000 });
-  const { state } = await until(() => streams.info(streamName), { message: "its own answer" });
+  const { state } = await until(() => streams.info(streamOf("default")), { message: "its own answer" });
   expect(state.last_seq).toBe(3);
   await expect(reader.bounds()).rejects.toMatchObject({ code: "not_ready" });
 
   nats.reconnect(follower);
   // The one that comes back may begin an election, and a publish may have no answer meanwhile.
-  await nats.whole([streamName]);
+  await nats.whole([streamOf("default")]);
   await ofAlice.append(1);
   expect((await next).value?.offset).toBe(offsetOf(6));
   expect((await reader.bounds()).lastOffset).toBe(endOf(6));
@@ -174,19 +176,22 @@ it("a log whose servers elect a leader is no log that can't be used", async () =
   const others = nats.names.filter((name) => name !== follower);
   const nc = await connect({ servers: nats.urlOf(follower) });
   await Promise.all(others.map((name) => nats.kill(name)));
-  await expect(openLog(nc, { syncKnown: true, waitMs: 1 })).rejects.toThrow(LogNotReadyError);
+  await expect(openLog(nc, { workspace: "default", syncKnown: true, waitMs: 1 })).rejects.toThrow(LogNotReadyError);
   await nc.close();
 
   const said: string[] = [];
   const logger = pino({}, { write: (line: string) => void said.push(JSON.parse(line).msg) });
   const settings = { url: nats.urlOf(follower), replicas: 3, syncAlways: true };
-  const opening = connectLog({
+  const opening = connectLogs({
     service: "test",
     settings,
     logger,
     signal: new AbortController().signal,
     awayMessage: "away",
-    prepare: async (opened) => opened,
+    prepare: async (connected) => {
+      await connected.logs.of("default");
+      return connected;
+    },
   });
   // The server that is left answers for itself once it has missed the leader for some seconds: then the log is open.
   let isOver = false;

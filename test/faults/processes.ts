@@ -92,7 +92,7 @@ export function spillFolder(): Promise<string> {
 /** Opens the log over a connection that survives kills of the server. */
 export async function openTestLog(url: string | string[]) {
   const nats = await connect({ servers: url, maxReconnectAttempts: -1, reconnectTimeWait: 50, reconnectJitter: 20 });
-  const log = await openLog(nats, { syncKnown: true, timeoutMs: 20_000 });
+  const log = await openLog(nats, { workspace: "default", syncKnown: true, timeoutMs: 20_000 });
   return {
     reader: log.reader,
     writer: log.writer,

@@ -1,4 +1,5 @@
 import { jetstreamManager } from "@nats-io/jetstream";
+import { streamOf } from "@tapedeck/shared/log/subjects";
 import { connect } from "nats";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type ApiHarness, pick, startApiHarness } from "../stack/api-harness.ts";
@@ -126,7 +127,7 @@ describe("a wrong request", () => {
 describe("missing data", () => {
   it("a position before the first kept event is out_of_range, with the earliest one", async () => {
     const connection = await connect({ servers: harness.on.stack.parts.nats.url });
-    await (await jetstreamManager(connection)).streams.purge("TAPEDECK", { seq: 4 });
+    await (await jetstreamManager(connection)).streams.purge(streamOf("acme"), { seq: 4 });
     await connection.close();
     expect(await get(`events?after=${harness.on.at(1)}`)).toMatchObject({
       status: 410,

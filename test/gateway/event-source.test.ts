@@ -28,7 +28,7 @@ beforeAll(async () => {
     await connect({ servers: nats.url, maxReconnectAttempts: -1, reconnectTimeWait: 50 }),
     (nc) => nc.close(),
   );
-  log = cleanup.use(await openLog(connection, { syncKnown: true, timeoutMs: 20_000 }));
+  log = cleanup.use(await openLog(connection, { workspace: "acme", syncKnown: true, timeoutMs: 20_000 }));
   cleanup.defer(() => stop());
   session.started();
   session.configured();

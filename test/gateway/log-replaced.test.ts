@@ -1,6 +1,7 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { scenario } from "@tapedeck/query/testing/scenario";
 import { openLog } from "@tapedeck/shared/log/jetstream";
+import { streamOf } from "@tapedeck/shared/log/subjects";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
 import { expect, it } from "vitest";
@@ -34,8 +35,8 @@ it("when another log takes the place of one, every reader gets an error, and the
   const connection = await connect({ servers: stack.parts.nats.url });
   const { streams } = await jetstreamManager(connection);
   // Where it is known that there was a log, none is begun.
-  for (const name of ["TAPEDECK_ENDS", "TAPEDECK"]) await streams.delete(name);
-  const replacement = await openLog(connection, { syncKnown: true, timeoutMs: 20_000 });
+  for (const name of ["TAPEDECK_ENDS", streamOf("acme")]) await streams.delete(name);
+  const replacement = await openLog(connection, { workspace: "acme", syncKnown: true, timeoutMs: 20_000 });
   const { epoch } = replacement;
   await replacement[Symbol.asyncDispose]();
   await connection.close();

@@ -7,6 +7,7 @@ import { migrated } from "@tapedeck/query/testing/migrated";
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import { endOf } from "@tapedeck/shared/log/offset";
 import { formatPosition } from "@tapedeck/shared/log/position";
+import { streamOf } from "@tapedeck/shared/log/subjects";
 import { sourceName } from "@tapedeck/shared/source";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { testWriter } from "@tapedeck/shared/testing/log-messages";
@@ -32,7 +33,7 @@ let [before, after] = [0, 0];
 /** Alice and bob in turns, enough for three files; carol at the beginning and at the end alone. */
 async function fill(nats: TestNats): Promise<void> {
   const nc = await connectNats({ servers: nats.url });
-  await using log = await openLog(nc);
+  await using log = await openLog(nc, { workspace: "default" });
   epoch = log.epoch;
   const [alice, bob, carol] = ["alice", "bob", "carol"].map((name) => testWriter(log.writer, named(name)));
   const large = { summary: "x".repeat(60_000) };
@@ -49,7 +50,7 @@ async function fill(nats: TestNats): Promise<void> {
 /** The sequences that the log has lost. */
 async function findHole(nats: TestNats): Promise<void> {
   const nc = await connectNats({ servers: nats.url });
-  await using log = await openLog(nc);
+  await using log = await openLog(nc, { workspace: "default" });
   for await (const { seq } of log.stored({ first: 1, last: 310, subjects: [] }, new AbortController().signal)) {
     if (seq > before + 1 && after === 0) after = seq;
     if (after === 0) before = seq;
@@ -63,7 +64,7 @@ beforeAll(async () => {
   const { url: database } = cleanup.use(await freshDatabase(migrated));
   await fill(nats);
   await nats.stop();
-  const folder = nats.streamFolder("TAPEDECK");
+  const folder = nats.streamFolder(streamOf("default"));
   expect((await readdir(folder)).filter((name) => name.endsWith(".blk"))).toHaveLength(3);
   await rm(join(folder, "2.blk"));
   await nats.restart();

@@ -26,7 +26,7 @@ let fake: Awaited<ReturnType<typeof startFakeSkaffold>>;
 
 const full = "nothing is recorded: the log's disk is full";
 const lost =
-  "the log has lost 3 recorded events, because its files were damaged (default/bob/web/skaffold 3): session.gap events show where; `tapedeck restore` restores a backup";
+  'the log of the workspace "default" has lost 3 recorded events, because its files were damaged (default/bob/web/skaffold 3): session.gap events show where; `tapedeck restore` restores a backup';
 
 beforeAll(async () => {
   const recording = loadRecording(recordingFolder("01-dev-success-3-artifacts-5-iterations"));
@@ -46,7 +46,7 @@ async function damagedLog(url: string): Promise<void> {
   const nc = await connect({ servers: url });
   const source = sourceName({ workspace: "default", developer: "bob", project: "web", upstream: "skaffold" });
   {
-    await using log = await openLog(nc);
+    await using log = await openLog(nc, { workspace: "default" });
     const session = { session: "01KE3M9Z6Q4W8T2V5X7Y9A1B3C" };
     const events = [1, 2, 6].map((ordinal) => newEvent(source, ordinal, session));
     await publishEach(log.writer, source, events, 0);

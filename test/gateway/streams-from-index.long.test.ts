@@ -11,7 +11,7 @@ import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { type Filter, matches, parseFilter } from "@tapedeck/shared/filter/filter";
 import type { LogReader, RecordedEvent } from "@tapedeck/shared/log/log";
 import { logStart, type Offset } from "@tapedeck/shared/log/offset";
-import { streamName } from "@tapedeck/shared/log/subjects";
+import { streamOf } from "@tapedeck/shared/log/subjects";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
 import { afterAll, expect, it } from "vitest";
@@ -246,7 +246,7 @@ it("a rare kind is read by as many messages as have it", async () => {
   const watch = nats.subscribe("$JS.API.>", { callback: (_error, { subject }) => void requests.push(subject) });
   await nats.flush();
   // Those of the log; the gateway reads beside it what the log has lost.
-  const isOfLog = (subject: string) => subject.split(".").includes(streamName);
+  const isOfLog = (subject: string) => subject.split(".").includes(streamOf("default"));
   const reads = (what: string) =>
     requests.filter((subject) => subject.startsWith(`$JS.API.${what}`) && isOfLog(subject)).length;
 

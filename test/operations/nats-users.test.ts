@@ -6,7 +6,7 @@ import { Observed } from "@tapedeck/proto/tapedeck/v1/observed";
 import { migrated } from "@tapedeck/query/testing/migrated";
 import { scenario, write } from "@tapedeck/query/testing/scenario";
 import { openLog } from "@tapedeck/shared/log/jetstream";
-import { adoptSubject, eventSubject } from "@tapedeck/shared/log/subjects";
+import { adoptSubject, eventSubject, streamOf } from "@tapedeck/shared/log/subjects";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { connectNats } from "@tapedeck/shared/service/nats";
 import { sourceName } from "@tapedeck/shared/source";
@@ -107,7 +107,7 @@ describe("every service works whole with its user", () => {
 
   it("a rebuild, a backup and an erasure work", async () => {
     expect((await call("POST", "/api/v1/rebuild")).body).toContain("complete");
-    expect((await call("GET", "/api/v1/backup")).body).toContain("TAPEDECK");
+    expect((await call("GET", "/api/v1/backup")).body).toContain(streamOf("default"));
     await fake.end("graceful");
     await stack.sessionEnded();
     const session = (await stack.events()).find(({ event }) => event.kind === "session.started")?.event.session ?? "";
@@ -117,7 +117,7 @@ describe("every service works whole with its user", () => {
     bobs.add({ kind: "source.added" });
     const nc = await connectAs("ingest", nats);
     await using _ = closing(nc);
-    await using log = await openLog(nc);
+    await using log = await openLog(nc, { workspace: "default" });
     await write(log, bobs.events);
     expect((await call("DELETE", "/api/v1/developers/bob")).body).toContain("complete");
   });
@@ -141,9 +141,9 @@ it("a service that starts before ingest waits for the log, which ingest creates"
   await using fresh = await startNatsWithUsers();
   const [query, ingest] = await Promise.all([connectAs("query", fresh), connectAs("ingest", fresh)]);
   await using _ = closing(query, ingest);
-  await expect(openLog(query)).rejects.toMatchObject({ name: "LogMissingError" });
-  await using made = await openLog(ingest);
-  await using found = await openLog(query);
+  await expect(openLog(query, { workspace: "default" })).rejects.toMatchObject({ name: "LogMissingError" });
+  await using made = await openLog(ingest, { workspace: "default" });
+  await using found = await openLog(query, { workspace: "default" });
   expect(found.epoch).toBe(made.epoch);
 });
 
@@ -157,10 +157,10 @@ it("an operator's user, once it is turned on, changes streams, and writes no eve
   const ingest = await connectAs("ingest", own);
   const operator = await connectNats("operator", { url: own.url, user: "operator", password }, silentLogger);
   await using _ = closing(ingest, operator);
-  await using log = await openLog(ingest);
+  await using log = await openLog(ingest, { workspace: "default" });
   const jsm = await jetstreamManager(operator);
   for await (const { config } of jsm.streams.list()) await jsm.streams.update(config.name, { description: "seen" });
-  expect((await jsm.streams.info("TAPEDECK")).config.description).toBe("seen");
+  expect((await jsm.streams.info(streamOf("default"))).config.description).toBe("seen");
   expect(log.epoch).not.toBe("");
   expect(await violations(own)).toEqual([]);
   const event = eventSubject("default/alice/shop/skaffold" as Stack["source"], "v1", "build.started");
@@ -168,15 +168,15 @@ it("an operator's user, once it is turned on, changes streams, and writes no eve
 });
 
 const log = eventSubject("default/alice/shop/skaffold" as Stack["source"], "v1", "build.started");
-const api = (what: string, stream = "TAPEDECK") => `$JS.API.STREAM.${what}.${stream}`;
+const api = (what: string, stream = streamOf("default")) => `$JS.API.STREAM.${what}.${stream}`;
 const tokens = "KV_TAPEDECK_TOKENS";
 const otherInboxes = (user: NatsUser) => natsUsers.filter((one) => one !== user).map((one) => `_INBOX.${one}.>`);
 
 /** Rights that no service needs. */
 const nobody = {
   publish: [
-    ...["anything", "$JS.API.INFO", "$JS.API.STREAM.LIST", "$JS.API.STREAM.NAMES", "$SYS.REQ.SERVER.PING"],
-    ...[api("PURGE"), api("CREATE", "OTHER"), api("DELETE", tokens), api("PURGE", tokens), api("MSG.DELETE", tokens)],
+    ...["anything", "$JS.API.INFO", "$JS.API.STREAM.LIST", "$SYS.REQ.SERVER.PING"],
+    ...[api("PURGE"), api("DELETE", tokens), api("PURGE", tokens), api("MSG.DELETE", tokens)],
     ...[api("PURGE", "TAPEDECK_AUDIT"), api("DELETE", "TAPEDECK_AUDIT")],
     ...["_INBOX.ingest.x", "_INBOX.query.x", "_INBOX.gateway.x", "_INBOX.cli.x"],
   ],
@@ -190,23 +190,30 @@ const refused: Readonly<Record<NatsUser, typeof nobody>> = {
   ingest: {
     publish: [
       ...[api("DELETE"), api("UPDATE"), api("SNAPSHOT"), api("RESTORE"), api("INFO", tokens), api("MSG.GET", tokens)],
-      ...["$KV.TAPEDECK_TOKENS.x", "tapedeck.control.x", "tapedeck.adopt.x", "tapedeck.ends.tables"],
+      ...["$KV.TAPEDECK_TOKENS.x", "tapedeck.control.x", "tapedeck.adopt.x", "tapedeck.ends.default.tables"],
     ],
-    subscribe: ["tapedeck.observed.>", "tapedeck.heard.>", "tapedeck.tables.end"],
+    subscribe: ["tapedeck.observed.>", "tapedeck.heard.>", "tapedeck.tables.*.end"],
   },
   query: {
     publish: [
       ...persons,
       ...[log, api("CREATE"), api("DELETE"), api("UPDATE"), api("MSG.DELETE"), api("SNAPSHOT"), api("RESTORE")],
-      ...[api("MSG.GET", tokens), "$KV.TAPEDECK_TOKENS.x", "$KV.TAPEDECK_OWNERS.x"],
+      ...[
+        api("MSG.GET", tokens),
+        api("INFO", tokens),
+        api("MSG.GET", "TAPEDECK_AUDIT"),
+        api("MSG.GET", "TAPEDECK_ENDS"),
+      ],
+      ...["$JS.API.CONSUMER.CREATE.TAPEDECK_ENDS", "$JS.API.CONSUMER.CREATE.TAPEDECK_AUDIT.x.y"],
+      ...["$KV.TAPEDECK_TOKENS.x", "$KV.TAPEDECK_OWNERS.x"],
       ...[
         "tapedeck.control.x",
         "tapedeck.observed.x",
         "tapedeck.heard.x",
-        "tapedeck.ends.source.x",
-        "tapedeck.ends.holes",
+        "tapedeck.ends.default.source.x",
+        "tapedeck.ends.default.holes",
       ],
-      ...["$JS.API.DIRECT.GET.TAPEDECK_ENDS", "$JS.API.DIRECT.GET.TAPEDECK_ENDS.tapedeck.ends.key"],
+      ...["$JS.API.DIRECT.GET.TAPEDECK_ENDS", "$JS.API.DIRECT.GET.TAPEDECK_ENDS.tapedeck.ends.default.key"],
       "tapedeck.condition.ingest",
       ...["tapedeck-audit.default", "$KV.TAPEDECK_ERASURES.open.x"],
     ],
@@ -217,9 +224,14 @@ const refused: Readonly<Record<NatsUser, typeof nobody>> = {
       ...persons,
       ...[log, api("CREATE"), api("DELETE"), api("UPDATE"), api("MSG.DELETE"), api("RESTORE")],
       ...["$KV.TAPEDECK_OWNERS.x", "tapedeck.adopt.x", "tapedeck.observed.x", "tapedeck.condition.ingest"],
-      "$KV.TAPEDECK_ERASURES.open.x",
-      ...["tapedeck.ends.tables", "tapedeck.ends.source.x", "tapedeck.ends.first", "tapedeck.ends.holes"],
-      ...["$JS.API.DIRECT.GET.TAPEDECK_ENDS", "$JS.API.DIRECT.GET.TAPEDECK_ENDS.tapedeck.ends.key"],
+      ...["$KV.TAPEDECK_ERASURES.open.x", api("SNAPSHOT", "TAPEDECK_ENDS"), api("MSG.GET", "TAPEDECK_ENDS")],
+      ...[
+        "tapedeck.ends.default.tables",
+        "tapedeck.ends.default.source.x",
+        "tapedeck.ends.default.first",
+        "tapedeck.ends.default.holes",
+      ],
+      ...["$JS.API.DIRECT.GET.TAPEDECK_ENDS", "$JS.API.DIRECT.GET.TAPEDECK_ENDS.tapedeck.ends.default.key"],
     ],
     subscribe: ["tapedeck.control.>", "tapedeck.adopt.>", "tapedeck.observed.>"],
   },
@@ -227,10 +239,11 @@ const refused: Readonly<Record<NatsUser, typeof nobody>> = {
     publish: [
       ...persons,
       log,
+      ...[api("DELETE", "TAPEDECK_ENDS"), api("UPDATE", tokens), api("MSG.GET", "TAPEDECK_AUDIT")],
       "$KV.TAPEDECK_OWNERS.x",
       "tapedeck.control.x",
       "tapedeck.adopt.x",
-      "tapedeck.ends.tables",
+      "tapedeck.ends.default.tables",
     ],
     subscribe: ["tapedeck.control.>", "tapedeck.observed.>"],
   },

@@ -1,6 +1,7 @@
 import { mkdtemp } from "node:fs/promises";
 import { join } from "node:path";
-import { type ConnectedLog, connectLog } from "@tapedeck/shared/log/connect-log";
+import { connectLogs } from "@tapedeck/shared/log/connect-log";
+import type { Log } from "@tapedeck/shared/log/jetstream";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { until } from "@tapedeck/shared/testing/until";
 import { inject } from "vitest";
@@ -76,14 +77,18 @@ export async function startRunningServices(nats: string, database: string): Prom
   };
 }
 
-async function openLog(url: string): Promise<ConnectedLog> {
-  const log = await connectLog({
+async function openLog(url: string): Promise<Log> {
+  const log = await connectLogs({
     service: "test",
     settings: { url, syncAlways: true },
     logger: silentLogger,
     signal: new AbortController().signal,
     awayMessage: "the log is unavailable",
-    prepare: async (opened) => opened,
+    create: true,
+    prepare: async (connected) => {
+      const log = await connected.logs.of("default");
+      return { ...log, [Symbol.asyncDispose]: () => connected[Symbol.asyncDispose]() };
+    },
   });
   if (log === undefined) throw new Error("the log was not opened");
   return log;

@@ -10,7 +10,7 @@ import { readConfig as readQueryConfig } from "@tapedeck/query/config";
 import { startQuery } from "@tapedeck/query/query";
 import { fillTables, migrateTo, migrationNames } from "@tapedeck/query/testing/release-tables";
 import { contents, differencesOf, rktOrder, vagrantOrder } from "@tapedeck/query/testing/tables";
-import { streamName } from "@tapedeck/shared/log/subjects";
+import { streamOf } from "@tapedeck/shared/log/subjects";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
@@ -135,8 +135,8 @@ it("refuses what a newer version has written", async () => {
   await opened({ nats, database: database.url });
   const connection = await connect({ servers: nats.url });
   const jsm = await jetstreamManager(connection);
-  const { config } = await jsm.streams.info(streamName);
-  await jsm.streams.update(streamName, { metadata: { ...config.metadata, "tapedeck-format": "3" } });
+  const { config } = await jsm.streams.info(streamOf("default"));
+  await jsm.streams.update(streamOf("default"), { metadata: { ...config.metadata, "tapedeck-format": "3" } });
   await connection.close();
 
   const sentence = /^the log has another format \(3\) than this version reads \(2\): use the version that wrote it\.$/;

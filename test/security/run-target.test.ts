@@ -46,12 +46,10 @@ async function framesInLog(): Promise<readonly Buffer[]> {
   const source = sourceName({ workspace: "acme", developer: "dora", project: "shop", upstream: "skaffold" });
   const subjects = [sourceFilter(source)];
   const frames: Buffer[] = [];
-  const last = await on.stack.log.lastMatch(subjects);
-  for await (const { event } of on.stack.log.history(
-    { afterOffset: logStart, subjects },
-    last,
-    new AbortController().signal,
-  )) {
+  const { reader } = await on.stack.logs.of("acme");
+  const last = await reader.lastMatch(subjects);
+  const { signal } = new AbortController();
+  for await (const { event } of reader.history({ afterOffset: logStart, subjects }, last, signal)) {
     if (event.channel === "v1" && event.original) frames.push(event.original.bytes);
   }
   return frames;

@@ -69,7 +69,7 @@ export type Body = {
 
 export type ApiHarness = AsyncDisposable & {
   readonly on: SeededStack;
-  /** Sequence of the last event. */
+  /** Sequence of the last event of the workspace `acme`. */
   readonly lastSeq: number;
   get(path: string): Promise<{ readonly status: number; readonly headers: IncomingHttpHeaders; readonly body: Body }>;
   items(path: string): Promise<Item[]>;
@@ -88,7 +88,7 @@ export async function startApiHarness(): Promise<ApiHarness> {
   };
   return {
     on,
-    lastSeq: seqs.at(-1) ?? 0,
+    lastSeq: seqs[events.length - 1] ?? 0,
     get,
     items: async (path) => (await get(path)).body.items,
     positionOf: (which) => on.at(seqs[typeof which === "number" ? which : events.findIndex(which)] ?? 0),

@@ -2,6 +2,7 @@ import { jetstreamManager } from "@nats-io/jetstream";
 import { scenario } from "@tapedeck/query/testing/scenario";
 import { auditEntryOf } from "@tapedeck/shared/audit/entry";
 import { openAuditStore } from "@tapedeck/shared/audit/store";
+import { streamOf } from "@tapedeck/shared/log/subjects";
 import { sourceName } from "@tapedeck/shared/source";
 import { openTokenStore } from "@tapedeck/shared/tokens/store";
 import { makeToken } from "@tapedeck/shared/tokens/token";
@@ -99,7 +100,7 @@ it("removes a developer from log, tables and audit, lists exports and tokens, an
   await audit.append(auditEntryOf({ ...person, workspace: "acme", action: "sign-in.accepted", about: {} }));
   const before = await places();
   expect(new Set(before.map((place) => place.split(" ")[0]))).toEqual(
-    expect.objectContaining(new Set(["TAPEDECK", "TAPEDECK_AUDIT", "tapedeck.sources", "tapedeck.sessions"])),
+    expect.objectContaining(new Set([streamOf("acme"), "TAPEDECK_AUDIT", "tapedeck.sources", "tapedeck.sessions"])),
   );
   const bobsBefore = JSON.parse(await get("events?developer=bob&limit=1000")).items;
 

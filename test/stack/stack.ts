@@ -76,7 +76,10 @@ export type Stack = AsyncDisposable & {
   };
   /** The database's connection string. */
   readonly database: string;
+  /** The log of the workspace that this Tapedeck has by itself. */
   readonly log: LogReader;
+  /** The logs of all workspaces. */
+  readonly logs: Pick<WorkspaceLogs, "of">;
   /** The health and metrics addresses of query and ingest, "host:port". */
   readonly queryHealth: string;
   readonly ingestHealth: string;
@@ -146,16 +149,17 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   const gateway = cleanup.use(await startGateway(gatewayConfig, logger));
   const dial = () => connect({ servers: nats.url });
   const connection = cleanup.adopt(await (options.connect ?? dial)(), (nc) => nc.close());
-  const open = (streamName: string) => openLog(connection, { streamName, syncKnown: true, timeoutMs: 20_000 });
+  const open = (workspace: string) => openLog(connection, { workspace, syncKnown: true, timeoutMs: 20_000 });
   const logs = cleanup.use(new WorkspaceLogs({ nats: connection, open }));
-  const log = (await logs.of("default")).reader;
+  const { workspace } = ingestConfig;
+  const log = (await logs.of(workspace)).reader;
 
   const { developer, project, upstream } = sources[0] ?? { developer: "alice", project: "shop", upstream: "skaffold" };
-  const source = sourceName({ workspace: "default", developer, project, upstream });
+  const source = sourceName({ workspace, developer, project, upstream });
   const sourceAt = (address: string) => {
     const found = sources.find((one) => one.address === address);
     if (found === undefined) throw new Error(`no source of this stack is at ${address}`);
-    return sourceName({ workspace: "default", ...found });
+    return sourceName({ workspace, ...found });
   };
   const grpc = gateway.addresses.grpc ?? "";
   const http = gateway.addresses.http ?? "";
@@ -176,10 +180,10 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   };
   const events = () => eventsOf(source);
   const caughtUp = async () => {
-    const { lastOffset } = await log.bounds();
-    const workspaces = await logs.names();
-    const isThere = () => workspaces.every((workspace) => query.positionOf(workspace) >= lastOffset);
-    await until(isThere, { message: "query to reach the log's end" });
+    for (const name of await logs.names()) {
+      const { lastOffset } = await (await logs.of(name)).reader.bounds();
+      await until(() => query.positionOf(name) >= lastOffset, { message: "query to reach the log's end" });
+    }
   };
   const frames = (recorded: readonly RecordedEvent[]) => {
     const session = recorded.findLast(({ event }) => event.kind === "session.started")?.event.session;
@@ -209,6 +213,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     parts: { nats, ingest, query, gateway },
     database,
     log,
+    logs,
     queryHealth: query.addresses.health,
     ingestHealth: ingest.addresses.health,
     events,

@@ -1,5 +1,6 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { scenario } from "@tapedeck/query/testing/scenario";
+import { streamOf } from "@tapedeck/shared/log/subjects";
 import { sourceName } from "@tapedeck/shared/source";
 import { connect } from "nats";
 import { Client } from "pg";
@@ -93,7 +94,7 @@ describe("in trouble", () => {
 
   it("a position before the first kept event is `out_of_range`, with the earliest one", async () => {
     const connection = await connect({ servers: on.stack.parts.nats.url });
-    await (await jetstreamManager(connection)).streams.purge("TAPEDECK", { seq: 5 });
+    await (await jetstreamManager(connection)).streams.purge(streamOf("acme"), { seq: 5 });
     await connection.close();
     const expected = { code: "out_of_range", field: "after", earliest: on.endAt(4) };
     // Bob's state at 3 is still known, but not everything after it.

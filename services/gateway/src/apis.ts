@@ -75,6 +75,7 @@ export function gatewayApis(deps: GatewayApisDeps): {
       query,
       services,
       nats: link.nats,
+      workspaces: () => link.logs().names(),
       auditStore: () => auditLog.store(),
       tokens: async () => (await openTokenStore(link.nats().connection)).list(),
       audit: (what, caller, about) => {

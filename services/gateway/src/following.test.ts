@@ -32,12 +32,13 @@ let write: ReturnType<typeof testWriter>;
 beforeAll(async () => {
   const nats = stack.use(await startTestNats());
   const connection = stack.adopt(await connect({ servers: nats.url }), (nc) => nc.close());
-  const log = stack.use(await openLog(connection, { syncKnown: true, timeoutMs: 20_000 }));
+  const log = stack.use(await openLog(connection, { workspace: "default", syncKnown: true, timeoutMs: 20_000 }));
   epoch = log.epoch;
   write = testWriter(log.writer, alice);
   await write.append(3);
   await write.append(2, { kind: "build.failed", subject: "web", outcome: 2 });
-  await testWriter(log.writer, other).append(4);
+  const others = stack.use(await openLog(connection, { workspace: "other", syncKnown: true, timeoutMs: 20_000 }));
+  await testWriter(others.writer, other).append(4);
   gateway = stack.use(
     await startGateway(
       {

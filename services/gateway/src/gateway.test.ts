@@ -3,9 +3,10 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { openLog } from "@tapedeck/shared/log/jetstream";
+import { streamOf } from "@tapedeck/shared/log/subjects";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
-import { connect } from "nats";
+import { connect, type NatsConnection } from "nats";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { WebSocket } from "ws";
 
@@ -52,12 +53,29 @@ const get = async (http: string, path: string) => {
 const served = (http: string) =>
   until(async () => (await get(http, "/api/v1/events")).status === 200, { message: "events to be served" });
 
+/** A NATS with the log of the default workspace, in which nothing is recorded. */
+async function startNatsWithLog() {
+  const nats = await startTestNats();
+  await onConnection(nats.url, beginLog);
+  return nats;
+}
+
 /** Another log takes the place of the present one. */
-async function replaceLog(url: string): Promise<void> {
+function replaceLog(url: string): Promise<void> {
+  return onConnection(url, async (connection) => {
+    await (await jetstreamManager(connection)).streams.delete(streamOf("default"));
+    await beginLog(connection);
+  });
+}
+
+async function beginLog(connection: NatsConnection): Promise<void> {
+  await using _ = await openLog(connection, { workspace: "default", syncKnown: true, timeoutMs: 20_000 });
+}
+
+async function onConnection(url: string, work: (connection: NatsConnection) => Promise<void>): Promise<void> {
   const connection = await connect({ servers: url });
   try {
-    await (await jetstreamManager(connection)).streams.delete("TAPEDECK");
-    await using _ = await openLog(connection, { syncKnown: true, timeoutMs: 20_000 });
+    await work(connection);
   } finally {
     await connection.close();
   }
@@ -74,7 +92,7 @@ it("warns at once of an endpoint whose source has not been recorded", async () =
 });
 
 it("listens while NATS is away, says so, and serves when it is there", async () => {
-  await using nats = await startTestNats();
+  await using nats = await startNatsWithLog();
   await nats.stop();
   const gateway = launch({ TAPEDECK_NATS_URL: nats.url });
   const { type, addresses } = await gateway.reported;
@@ -103,7 +121,7 @@ it("stops at once though NATS was never there", async () => {
 });
 
 it("serves another log that takes the place of its own, and readers of the old one get an error", async () => {
-  await using nats = await startTestNats();
+  await using nats = await startNatsWithLog();
   const gateway = launch({ TAPEDECK_NATS_URL: nats.url });
   const { addresses } = await gateway.reported;
   await served(addresses.http);
@@ -127,7 +145,7 @@ it("serves another log that takes the place of its own, and readers of the old o
 const epochOf = (position: string) => position.split("-").at(-1);
 
 it("notices a log that was replaced while NATS was away", async () => {
-  await using nats = await startTestNats();
+  await using nats = await startNatsWithLog();
   const gateway = launch({ TAPEDECK_NATS_URL: nats.url });
   const { addresses } = await gateway.reported;
   await served(addresses.http);
@@ -168,7 +186,7 @@ it.each([
   ["known to sync", { TAPEDECK_NATS_SYNC_ALWAYS: "true" }, 0],
   ["not known to sync", {}, 1],
 ])("a nats-server that is %s", async (_, env, warnings) => {
-  await using nats = await startTestNats();
+  await using nats = await startNatsWithLog();
   const gateway = launch({ TAPEDECK_NATS_URL: nats.url, ...env });
   const { addresses } = await gateway.reported;
   await served(addresses.http);

@@ -1,3 +1,4 @@
+import { recordedNames } from "@tapedeck/shared/log/workspace-logs";
 import { ReportedConditions } from "@tapedeck/shared/service/condition";
 import { type Readiness, reportReadiness } from "@tapedeck/shared/service/health";
 import type { Logger } from "@tapedeck/shared/service/logger";
@@ -88,7 +89,7 @@ export async function startGateway(config: GatewayConfig, logger: Logger, times:
   stack.defer(() => closing.abort());
   const authenticate = limitedAuthenticator(people?.authenticate ?? own, limits.refusalsPerMinute);
   const endpoints = new UnrecordedEndpoints({ config, logs: link.logs });
-  const others = new OtherWorkspaces(config, async () => link.logs().names());
+  const others = new OtherWorkspaces(config, async () => recordedNames(link.nats().connection));
   // Readiness says that all logs are away.
   const ofLogs = async () =>
     (await Promise.all([endpoints.warnings(), others.warnings()].map((found) => found.catch(() => [])))).flat();

@@ -1,5 +1,5 @@
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
-import { type ConnectedLog, connectLog } from "@tapedeck/shared/log/connect-log";
+import { type ConnectedLogs, connectLogs } from "@tapedeck/shared/log/connect-log";
 import { LogUnusableError } from "@tapedeck/shared/log/jetstream";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { type NatsSettings, natsHosts } from "@tapedeck/shared/service/nats";
@@ -8,7 +8,7 @@ import type { NatsConnection } from "nats";
 /** This process's connection to NATS, which may be unreachable at first, and the logs of workspaces there. */
 export type LogLink = AsyncDisposable & {
   /** @throws TapedeckError not_ready until NATS has been reached for the first time */
-  readonly logs: () => Pick<ConnectedLog["logs"], "of" | "names" | "forget">;
+  readonly logs: () => Pick<ConnectedLogs["logs"], "of" | "names" | "forget">;
   /**
    * For requests over NATS. @throws TapedeckError not_ready while NATS is unreachable, because requests would be queued
    */
@@ -38,7 +38,7 @@ class BackgroundLogLink implements LogLink {
   readonly #opened = Promise.withResolvers<void>();
   readonly #failed = Promise.withResolvers<never>();
   readonly #running: Promise<void>;
-  #log: ConnectedLog | undefined;
+  #log: ConnectedLogs | undefined;
   #broken = new AbortController();
 
   constructor(settings: NatsSettings, historyReaders: number, logger: Logger) {
@@ -60,7 +60,7 @@ class BackgroundLogLink implements LogLink {
     return this.#failed.promise;
   }
 
-  readonly logs = (): ConnectedLog["logs"] => {
+  readonly logs = (): ConnectedLogs["logs"] => {
     if (this.#log === undefined) throw away();
     return this.#log.logs;
   };
@@ -77,7 +77,7 @@ class BackgroundLogLink implements LogLink {
   }
 
   async #run(): Promise<void> {
-    const log = await connectLog({
+    const log = await connectLogs({
       service: "gateway",
       settings: this.#settings,
       logger: this.#logger,

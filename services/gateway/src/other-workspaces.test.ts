@@ -1,4 +1,5 @@
-import { WorkspaceLogs } from "@tapedeck/shared/log/workspace-logs";
+import { openLog } from "@tapedeck/shared/log/jetstream";
+import { recordedNames } from "@tapedeck/shared/log/workspace-logs";
 import { sourceName } from "@tapedeck/shared/source";
 import { testWriter } from "@tapedeck/shared/testing/log-messages";
 import { startTestLog } from "@tapedeck/shared/testing/test-log";
@@ -9,12 +10,11 @@ it("a server without tokens names the workspaces whose recordings it no longer s
   await using log = await startTestLog();
   const record = async (workspace: string) => {
     const source = sourceName({ workspace, developer: "alice", project: "shop", upstream: "skaffold" });
-    await testWriter(log.writer, source).append(1, { session: "A", channel: "tapedeck", kind: "session.started" });
+    await using own = await openLog(log.nc, { workspace, syncKnown: true });
+    await testWriter(own.writer, source).append(1, { session: "A", channel: "tapedeck", kind: "session.started" });
   };
   const warnings = (workspace: string, auth: "none" | "tokens" = "none") =>
-    new OtherWorkspaces({ workspace, auth }, () =>
-      new WorkspaceLogs({ nats: log.nc, open: () => expect.fail() }).names(),
-    ).warnings();
+    new OtherWorkspaces({ workspace, auth }, () => recordedNames(log.nc)).warnings();
   expect(await warnings("acme")).toEqual([]);
   await record("default");
   expect(await warnings("default")).toEqual([]);

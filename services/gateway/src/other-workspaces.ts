@@ -15,7 +15,7 @@ export class OtherWorkspaces {
   readonly #names: () => Promise<readonly string[]>;
   #lookedUp: { readonly at: number; readonly found: Promise<readonly string[]> } | undefined;
 
-  /** `names`: the workspaces that have a log. */
+  /** `names`: the workspaces in which something was recorded. */
   constructor(config: Pick<GatewayConfig, "workspace" | "auth">, names: () => Promise<readonly string[]>) {
     this.#config = config;
     this.#names = names;

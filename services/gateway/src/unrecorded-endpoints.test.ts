@@ -1,3 +1,4 @@
+import { openLog } from "@tapedeck/shared/log/jetstream";
 import { WorkspaceLogs } from "@tapedeck/shared/log/workspace-logs";
 import { sourceName } from "@tapedeck/shared/source";
 import { testWriter } from "@tapedeck/shared/testing/log-messages";
@@ -31,7 +32,8 @@ it("many probes of /readyz ask for the logs once", async () => {
 
 it("an endpoint is recorded once a log has something of its source, in its own workspace or where any may be meant", async () => {
   await using log = await startTestLog();
-  await using logs = new WorkspaceLogs({ nats: log.nc, open: async () => log });
+  const open = (workspace: string) => openLog(log.nc, { workspace, syncKnown: true });
+  await using logs = new WorkspaceLogs({ nats: log.nc, open });
   const erin = { source: "erin/shop", grpc: "127.0.0.1:0" };
   const unrecorded = async (auth: "none" | "tokens", source = erin.source) => {
     const config = { endpoints: [{ ...erin, source }], workspace: "default", auth };
@@ -39,7 +41,8 @@ it("an endpoint is recorded once a log has something of its source, in its own w
   };
   const record = async (workspace: string) => {
     const source = sourceName({ workspace, developer: "erin", project: "shop", upstream: "skaffold" });
-    await testWriter(log.writer, source).append(1, { session: "A", channel: "tapedeck", kind: "session.started" });
+    await using own = await openLog(log.nc, { workspace, syncKnown: true });
+    await testWriter(own.writer, source).append(1, { session: "A", channel: "tapedeck", kind: "session.started" });
   };
   await record("other");
   expect(await unrecorded("none")).toBe(true);

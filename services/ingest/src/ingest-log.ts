@@ -4,9 +4,12 @@ import { erasedPerson } from "@tapedeck/shared/audit/person";
 import { openAuditStore } from "@tapedeck/shared/audit/store";
 import type { DeveloperErasure } from "@tapedeck/shared/log/erasures/developer-erasures";
 import type { Erasure } from "@tapedeck/shared/log/erasures/erasure-store";
+import { LogUnusableError } from "@tapedeck/shared/log/jetstream";
+import { openLogsOnRequest } from "@tapedeck/shared/log/open-on-request";
 import { reportCondition } from "@tapedeck/shared/service/condition";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
+import { Semaphore } from "@tapedeck/shared/sync/semaphore";
 import { ulid } from "ulid";
 import type { IngestConfig } from "./config.ts";
 import type { DamageState, DamageWatch } from "./damage/damage-watch.ts";
@@ -15,64 +18,77 @@ import { PublishFailures } from "./local/publish-failures.ts";
 import { EraseJobs, type EraseJobsOptions } from "./record/maintain/erase-jobs.ts";
 import { workspaceOf } from "./record/maintain/erasures.ts";
 import type { Recorder } from "./record/recorder.ts";
-import { type OpenStore, openStore } from "./store.ts";
+import { type OpenStore, type OpenStores, openStores } from "./store.ts";
 
 export type IngestLogOptions = {
-  readonly config: Pick<IngestConfig, "nats" | "check">;
+  readonly config: Pick<IngestConfig, "nats" | "check" | "workspace">;
   /** Asked for once the log is open. */
   readonly recorder: () => Pick<Recorder, "recordFact" | "surveyLostSources">;
   readonly logger: Logger;
 };
 
-/** The log of this process: opened in the background, and from then on watched for damage, lost sources and trouble. */
+/** How many workspaces are opened at once at the start. */
+const openedAtOnce = 8;
+
+/**
+ * The logs of this process: opened in the background, and from then on watched for damage, lost sources and trouble. What
+ * is wrong with one workspace's log keeps only recording in that one from going on.
+ */
 export class IngestLog implements AsyncDisposable {
   readonly #options: IngestLogOptions;
   readonly #ingest = ulid();
   readonly #stop = new AbortController();
   readonly #failing = Promise.withResolvers<never>();
-  /** Resolves with undefined when it is disposed before the log is there, or the log can't be used. */
-  readonly opening: Promise<OpenStore | undefined>;
+  /** Resolves with undefined when it is disposed before NATS is there, or the log of the own workspace can't be used. */
+  readonly opening: Promise<OpenStores | undefined>;
   readonly failures: PublishFailures;
-  #store: OpenStore | undefined;
-  #damage: DamageWatch | undefined;
+  readonly #checks = new Semaphore(1);
+  readonly #watches = new Map<string, DamageWatch>();
+  /** The workspaces whose log can't be used, with the sentences for people. */
+  readonly #unusable = new Map<string, string>();
+  #stores: OpenStores | undefined;
   #erasing: EraseJobs | undefined;
   #reporting: Disposable | undefined;
+  #surveying: Promise<void> = Promise.resolve();
 
   constructor(options: IngestLogOptions) {
     const { config, logger } = options;
     this.#options = options;
     this.#failing.promise.catch(() => {});
-    this.failures = new PublishFailures({ bounds: () => this.bounds(), logger, freeBytes: () => freeBytes(config) });
+    this.failures = new PublishFailures({ reach: () => this.reach(), logger, freeBytes: () => freeBytes(config) });
     this.opening = this.#open();
   }
 
-  /** Undefined while the log is unavailable at the start. */
-  get store(): OpenStore | undefined {
-    return this.#store;
+  /** Undefined while NATS is unavailable at the start. */
+  get stores(): OpenStores | undefined {
+    return this.#stores;
   }
 
-  /** Rejects when the log can't be used and won't mend by itself. */
+  /** Rejects when the log of the own workspace can't be used and won't mend by itself. */
   get failed(): Promise<never> {
     return this.#failing.promise;
   }
 
-  get damage(): DamageState | undefined {
-    return this.#damage?.state;
+  get damage(): readonly DamageState[] {
+    return [...this.#watches.values()].map(({ state }) => state);
   }
 
   get warnings(): readonly string[] {
-    return [this.#damage?.warning].filter((warning) => warning !== undefined);
+    const damaged = [...this.#watches.values()].map(({ warning }) => warning);
+    return [...damaged.filter((warning) => warning !== undefined), ...this.#unusable.values()];
   }
 
-  async bounds() {
-    if (this.#store === undefined) throw new Error("the log is unavailable");
-    return this.#store.log.reader.bounds();
+  /** Rejects when the log of the own workspace can't be asked. */
+  async reach(): Promise<void> {
+    if (this.#stores === undefined) throw new Error("the log is unavailable");
+    const { log } = await this.#stores.of(this.#options.config.workspace);
+    await log.reader.bounds();
   }
 
-  /** Why nothing is recorded now; rejects when the log is unavailable or damaged at its end. */
+  /** Why nothing is recorded now; rejects when NATS is unavailable, or the log of the own workspace is damaged at its end. */
   async check(): Promise<string | undefined> {
-    await this.bounds();
-    await this.#store?.assertWhole();
+    await this.reach();
+    await (await this.#stores?.of(this.#options.config.workspace))?.assertWhole();
     return this.failures.reason;
   }
 
@@ -81,45 +97,88 @@ export class IngestLog implements AsyncDisposable {
     this.#stop.abort();
     const opened = await this.opening;
     this.#reporting?.[Symbol.dispose]();
-    await this.#damage?.[Symbol.asyncDispose]();
+    await this.#surveying;
+    await Promise.all([...this.#watches.values()].map((watch) => watch[Symbol.asyncDispose]()));
     await this.#erasing?.[Symbol.asyncDispose]();
     await opened?.[Symbol.asyncDispose]();
   }
 
-  async #open(): Promise<OpenStore | undefined> {
+  async #open(): Promise<OpenStores | undefined> {
     const { config, logger } = this.#options;
-    let opened: OpenStore | undefined;
+    const { signal } = this.#stop;
+    let stores: OpenStores | undefined;
     try {
-      opened = await openStore(config.nats, this.#ingest, logger, this.#stop.signal);
+      stores = await openStores(config.nats, this.#ingest, logger, signal);
+      if (stores === undefined) return undefined;
+      stores.onOpened((store) => this.#watch(store));
+      await untilUsable(stores, config.workspace, logger, signal);
     } catch (cause) {
       logger.error({ err: cause }, "the log can't be used");
       this.#failing.reject(cause);
+      await stores?.[Symbol.asyncDispose]();
       return undefined;
     }
-    if (opened !== undefined) this.#use(opened);
-    return opened;
+    this.#use(stores);
+    return stores;
   }
 
-  #use(store: OpenStore): void {
-    const { config, recorder, logger } = this.#options;
-    const recordFact: Recorder["recordFact"] = (...fact) => recorder().recordFact(...fact);
-    const ingest = this.#ingest;
-    this.#store = store;
-    void this.#surveyLostSources(store);
-    void this.failures.watchServer(store.nats);
-    this.#reporting = reportCondition(store.nats, ingest, () => ({
+  #use(stores: OpenStores): void {
+    const { recorder, logger } = this.#options;
+    const { nats } = stores;
+    this.#stores = stores;
+    void this.failures.watchServer(nats);
+    this.#reporting = reportCondition(nats, this.#ingest, () => ({
       problems: this.failures.reason === undefined ? [] : [this.failures.reason],
       warnings: this.warnings,
     }));
-    this.#damage = watchDamage({ store, ingest, recordFact, ...config.check, logger, signal: this.#stop.signal });
-    const audit: EraseJobsOptions["audit"] = (action, erasure) => this.#audit(store, action, erasure);
+    openLogsOnRequest(nats, async (workspace) => void (await stores.of(workspace)));
+    const audit: EraseJobsOptions["audit"] = (action, erasure) => this.#audit(stores, action, erasure);
     const auditDeveloper: EraseJobsOptions["auditDeveloper"] = (action, erasure) =>
-      this.#auditDeveloper(store, action, erasure);
+      this.#auditDeveloper(stores, action, erasure);
+    const recordFact: Recorder["recordFact"] = (...fact) => recorder().recordFact(...fact);
     const { signal } = this.#stop;
-    this.#erasing = new EraseJobs({ store, ingest, recordFact, audit, auditDeveloper, logger, signal });
+    const ingest = this.#ingest;
+    this.#erasing = new EraseJobs({ stores, ingest, recordFact, audit, auditDeveloper, logger, signal });
+    this.#surveying = this.#openAll(stores);
   }
 
-  async #audit({ nats }: OpenStore, action: Parameters<EraseJobsOptions["audit"]>[0], erasure: Erasure): Promise<void> {
+  #watch(store: OpenStore): void {
+    const { config, recorder, logger } = this.#options;
+    const { signal } = this.#stop;
+    if (signal.aborted || this.#watches.has(store.workspace)) return;
+    const recordFact: Recorder["recordFact"] = (...fact) => recorder().recordFact(...fact);
+    const ingest = this.#ingest;
+    const watch = watchDamage({ store, ingest, recordFact, ...config.check, turns: this.#checks, logger, signal });
+    this.#watches.set(store.workspace, watch);
+  }
+
+  /** Opens what an ingest before this one has recorded, for damage that was done meanwhile, and sources that it has left. */
+  async #openAll(stores: OpenStores): Promise<void> {
+    const { recorder, logger } = this.#options;
+    const stop = this.#stop.signal;
+    const atOnce = new Semaphore(openedAtOnce);
+    const names = await retried(() => stores.names(), "the workspaces can't be listed", logger, stop);
+    const survey = async (workspace: string): Promise<void> => {
+      const release = await atOnce.acquire(stop);
+      try {
+        const what = "the log can't be read for sources that are lost";
+        await retried(async () => recorder().surveyLostSources(await stores.of(workspace)), what, logger, stop);
+      } catch (err) {
+        if (stop.aborted) return;
+        logger.error({ err, workspace }, "the log of a workspace can't be used");
+        this.#unusable.set(workspace, `the workspace "${workspace}": ${(err as Error).message}`);
+      } finally {
+        release?.();
+      }
+    };
+    await Promise.all((names ?? []).map(survey));
+  }
+
+  async #audit(
+    { nats }: OpenStores,
+    action: Parameters<EraseJobsOptions["audit"]>[0],
+    erasure: Erasure,
+  ): Promise<void> {
     const { source, session, events, who, kind, by } = erasure;
     const about = { source, session, ...(events !== undefined && { events }) };
     await this.#append(nats, {
@@ -134,7 +193,7 @@ export class IngestLog implements AsyncDisposable {
 
   /** The name is in the first entry alone, and replaced there before the second one is written. */
   async #auditDeveloper(
-    { nats }: OpenStore,
+    { nats }: OpenStores,
     action: Parameters<EraseJobsOptions["auditDeveloper"]>[0],
     { workspace, developer = "", sessions, who, kind, by }: DeveloperErasure,
   ): Promise<void> {
@@ -143,7 +202,7 @@ export class IngestLog implements AsyncDisposable {
   }
 
   /** What can't be written there goes into this process's log, whole: an erasure must not wait for its entry. */
-  async #append(nats: OpenStore["nats"], fields: Omit<AuditEntry, "time">): Promise<void> {
+  async #append(nats: OpenStores["nats"], fields: Omit<AuditEntry, "time">): Promise<void> {
     const entry = auditEntryOf(fields);
     try {
       await (await openAuditStore(nats)).append(entry);
@@ -151,19 +210,42 @@ export class IngestLog implements AsyncDisposable {
       this.#options.logger.warn({ err, entry }, "this entry could not be written to the audit log");
     }
   }
+}
 
-  /** Sources that an ingest before this one has left. */
-  async #surveyLostSources(store: OpenStore): Promise<void> {
-    const { recorder, logger } = this.#options;
-    const stop = this.#stop.signal;
-    const waits = backoff(1_000, 30_000);
-    while (!stop.aborted) {
-      try {
-        return await recorder().surveyLostSources(store);
-      } catch (err) {
-        logger.warn({ err }, "the log can't be read for sources that are lost: trying again");
-        await delay(waits.next(), stop);
-      }
+/**
+ * Tries until it succeeds, the signal aborts (undefined), or a log can't be used.
+ * @throws LogUnusableError
+ */
+async function retried<T>(
+  work: () => Promise<T>,
+  what: string,
+  logger: Logger,
+  signal: AbortSignal,
+): Promise<T | undefined> {
+  const waits = backoff(1_000, 30_000);
+  while (!signal.aborted) {
+    try {
+      return await work();
+    } catch (err) {
+      if (err instanceof LogUnusableError) throw err;
+      if (!signal.aborted) logger.warn({ err }, `${what}: trying again`);
+      await delay(waits.next(), signal);
+    }
+  }
+  return undefined;
+}
+
+/** Resolves when the log of the workspace is open. @throws LogUnusableError */
+async function untilUsable(stores: OpenStores, workspace: string, logger: Logger, signal: AbortSignal): Promise<void> {
+  const waits = backoff(100, 500);
+  for (let isFirst = true; !signal.aborted; isFirst = false) {
+    try {
+      await stores.of(workspace);
+      return;
+    } catch (err) {
+      if (err instanceof LogUnusableError) throw err;
+      if (isFirst) logger.warn({ err, workspace }, "the log is unavailable: items wait in the spills of their taps");
+      await delay(waits.next(), signal);
     }
   }
 }

@@ -47,7 +47,7 @@ export async function startIngest(config: IngestConfig, logger: Logger): Promise
   const log: IngestLog = stack.use(new IngestLog({ config, recorder: () => recorder, logger }));
   const recorder: Recorder = stack.use(
     new Recorder({
-      store: () => log.store,
+      stores: () => log.stores,
       normalizers,
       logger,
       textTtl: config.retention.textTtl,
@@ -74,7 +74,7 @@ export async function startIngest(config: IngestConfig, logger: Logger): Promise
       key,
       workspace,
       recorder,
-      store: () => log.store,
+      stores: () => log.stores,
       waiting: () => [...locals.values()].map(waitingOf),
       onInternal: (err) => logger.error({ err }, "a push failed"),
     }),
@@ -140,7 +140,7 @@ function startLocals(
       recorder,
       logger,
       upstream,
-      store: (signal) => untilAborted(log.opening, signal),
+      leases: async (signal) => (await untilAborted(log.opening, signal))?.leases,
     });
     started(local);
   });

@@ -20,7 +20,7 @@ export type IngestGauges = {
   readonly connected: () => Iterable<readonly [SourceName, boolean]>;
   readonly isFull: () => boolean;
   /** Undefined before the log was read. */
-  readonly damage: () => DamageState | undefined;
+  readonly damage: () => readonly DamageState[];
 };
 
 export function ingestMetrics({ spills, connected, isFull, damage }: IngestGauges): IngestMetrics {
@@ -137,23 +137,23 @@ function logGauges(registry: Registry, { isFull, damage }: Pick<IngestGauges, "i
     registers,
     collect() {
       this.reset();
-      for (const [source, count] of damage()?.lost ?? []) this.set({ source }, count);
+      for (const { lost } of damage()) for (const [source, count] of lost) this.set({ source }, count);
     },
   });
   new Gauge({
     name: "tapedeck_ingest_log_checked_position",
-    help: "Position up to which the last check of all of the log came; 0 before the first one.",
+    help: "The furthest position up to which the last check of a workspace's log came; 0 before the first one.",
     registers,
     collect() {
-      this.set(damage()?.checkedSeq ?? 0);
+      this.set(Math.max(0, ...damage().map(({ checkedSeq }) => checkedSeq)));
     },
   });
   new Gauge({
     name: "tapedeck_ingest_log_check_seconds",
-    help: "How long the last check of all of the log took.",
+    help: "How long the longest of the last checks of the workspaces' logs took.",
     registers,
     collect() {
-      this.set(damage()?.seconds ?? 0);
+      this.set(Math.max(0, ...damage().map(({ seconds }) => seconds)));
     },
   });
 }

@@ -7,7 +7,7 @@ import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, inject, it, vi } from "vitest";
 import { readConfig } from "./config.ts";
-import { openStore } from "./store.ts";
+import { openStores } from "./store.ts";
 import { testLogger } from "./testing/ingest-harness.ts";
 
 it("a log that knows nobody for a while is away, not gone", async () => {
@@ -16,8 +16,9 @@ it("a log that knows nobody for a while is away, not gone", async () => {
     startNatsServer({ binary: inject("natsServer"), dataDir: folder.folder, port, user: "u", password });
   const first = await start("right", await ownPort());
   const settings = { url: first.url, user: "u", password: "right" };
-  await using store = await openStore(settings, "I", testLogger, new AbortController().signal);
-  if (store === undefined) throw new Error("no store");
+  await using stores = await openStores(settings, "I", testLogger, new AbortController().signal);
+  if (stores === undefined) throw new Error("no stores");
+  const store = await stores.of("default");
   let refusals = 0;
   const watch = async () => {
     for await (const { type } of store.nats.status()) if (type === "disconnect" || type === "error") refusals++;
@@ -43,6 +44,7 @@ it.each([
   const settings = readConfig({ env: { ...env, TAPEDECK_NATS_URL: nats.url } }).nats;
   const logger = silentLogger.child({});
   const warn = vi.spyOn(logger, "warn");
-  await using _store = await openStore(settings, "I", logger, new AbortController().signal);
+  await using stores = await openStores(settings, "I", logger, new AbortController().signal);
+  await stores?.of("default");
   expect(warn.mock.calls.filter((call) => JSON.stringify(call).includes("sync_interval"))).toHaveLength(warnings);
 });

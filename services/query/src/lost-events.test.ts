@@ -1,6 +1,6 @@
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
-import { encodeHoles, holesSubject } from "@tapedeck/shared/log/holes/known-holes";
-import { endsRoot, endsStream } from "@tapedeck/shared/log/subjects";
+import { encodeHoles } from "@tapedeck/shared/log/holes/known-holes";
+import { endSubjects, endsStream, everyEndSubject } from "@tapedeck/shared/log/subjects";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
 import { expect, it } from "vitest";
@@ -17,7 +17,7 @@ it("the warning of events that the log has lost ends when the tables have the ga
   const jsm = await jetstreamManager(nc);
   await jsm.streams.add({
     name: endsStream,
-    subjects: [`${endsRoot}.>`],
+    subjects: [everyEndSubject],
     max_msgs_per_subject: 1,
     allow_direct: true,
   });
@@ -27,7 +27,7 @@ it("the warning of events that the log has lost ends when the tables have the ga
     first: 1,
     last: 1,
   };
-  await jetstream(nc).publish(holesSubject, encodeHoles(on.log.epoch, [hole]));
+  await jetstream(nc).publish(endSubjects("acme").holes, encodeHoles(on.log.epoch, [hole]));
   await nc.close();
   await using query = await on.startQuery();
   await reaches(query, written.at(-1) ?? 0);

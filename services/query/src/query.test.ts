@@ -2,6 +2,7 @@ import { stat, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { offsetOf, sequenceOf } from "@tapedeck/shared/log/offset";
+import { streamOf } from "@tapedeck/shared/log/subjects";
 import { requestTablesEnd } from "@tapedeck/shared/log/tables-end";
 import { until } from "@tapedeck/shared/testing/until";
 import { sql } from "kysely";
@@ -71,11 +72,11 @@ it("refuses a log that lost its end and has grown past the tables since", async 
     await using query = await on.startQuery();
     await reaches(query, 10);
     const nc = await connect({ servers: on.nats.url });
-    expect(await requestTablesEnd(nc, 10_000)).toEqual({ epoch: on.log.epoch, seq: 10 });
+    expect(await requestTablesEnd(nc, "acme", 10_000)).toEqual({ epoch: on.log.epoch, seq: 10 });
     await nc.close();
   }
   await on.nats.kill();
-  const file = join(on.nats.streamFolder("TAPEDECK"), "1.blk");
+  const file = join(on.nats.streamFolder(streamOf("acme")), "1.blk");
   await truncate(file, Math.floor((await stat(file)).size * 0.65));
   await on.nats.restart();
   const end = await until(async () => sequenceOf((await on.log.reader.bounds()).lastOffset), {
@@ -87,7 +88,7 @@ it("refuses a log that lost its end and has grown past the tables since", async 
     `the database is at position ${on.endAt(10)} of workspace acme, but position ${on.at(end + 1)} was assigned to another event since, so the log has lost events: restore a backup with \`tapedeck restore\`, or continue with what is left, under new positions, with \`tapedeck new-epoch\`.`,
   );
   // Once all agree on a new epoch: tables of a log that is no more are dropped, and made from what is there.
-  expect(await forgetForeignTables(on.databaseUrl, on.log.reader)).toBe(true);
+  expect(await forgetForeignTables(on.databaseUrl, "acme", on.log.reader)).toBe(true);
   await using query = await on.startQuery();
   await reaches(query, end + 12);
 });
@@ -102,7 +103,7 @@ it("keeps tables whose last events were removed from the log on purpose", async 
   }
   const nc = await connect({ servers: on.nats.url });
   const { streams } = await jetstreamManager(nc);
-  for (const seq of [8, 9, 10]) await streams.deleteMessage("TAPEDECK", seq);
+  for (const seq of [8, 9, 10]) await streams.deleteMessage(streamOf("acme"), seq);
   await nc.close();
   await on.write(Array.from({ length: 3 }, () => script.add({ kind: "source.checkpoint" })));
   await using query = await on.startQuery();
@@ -116,7 +117,7 @@ it("begins no log where the tables know one, also when nothing beside the log do
     await using query = await on.startQuery();
     await reaches(query, 1);
   }
-  const description = join(on.nats.streamFolder("TAPEDECK"), "..", "meta.inf");
+  const description = join(on.nats.streamFolder(streamOf("acme")), "..", "meta.inf");
   const nc = await connect({ servers: on.nats.url, maxReconnectAttempts: -1 });
   const { streams } = await jetstreamManager(nc);
   await streams.delete("TAPEDECK_ENDS").catch(() => {});
@@ -127,7 +128,7 @@ it("begins no log where the tables know one, also when nothing beside the log do
     `the nats-server has no log of workspace acme, but the database has its events up to position ${on.endAt(1)}: bring the log's files back (such as meta.inf), or restore a backup with \`tapedeck restore\`, or continue with what is left, under new positions, with \`tapedeck new-epoch\`.`,
   );
   const isMissing = () =>
-    streams.info("TAPEDECK").then(
+    streams.info(streamOf("acme")).then(
       () => false,
       (error) => /not found/.test(error.message),
     );
@@ -146,7 +147,7 @@ it("stops where a limit of the log has dropped what the tables lack, and a rebui
   }
   await on.write(checkpoints(40));
   const nc = await connect({ servers: on.nats.url });
-  await (await jetstreamManager(nc)).streams.update("TAPEDECK", { max_msgs: 20 });
+  await (await jetstreamManager(nc)).streams.update(streamOf("acme"), { max_msgs: 20 });
   await nc.close();
   await using query = await on.startQuery();
   const details = async () => (await fetch(`http://${query.addresses.health}/readyz`)).text();

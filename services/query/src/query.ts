@@ -1,5 +1,5 @@
-import { type ConnectedLog, LogConnector } from "@tapedeck/shared/log/connect-log";
-import { HolesWatch, type KnownHole } from "@tapedeck/shared/log/holes/known-holes";
+import { LogConnector } from "@tapedeck/shared/log/connect-log";
+import type { KnownHole } from "@tapedeck/shared/log/holes/known-holes";
 import { logStart, type Offset } from "@tapedeck/shared/log/offset";
 import { shortList } from "@tapedeck/shared/output/short-list";
 import { startHealthServer } from "@tapedeck/shared/service/health";
@@ -12,6 +12,7 @@ import { type ApiOptions, type DepsOf, startApi } from "./api/server.ts";
 import type { QueryConfig } from "./config.ts";
 import { watchReaders } from "./db/access/watch-readers.ts";
 import { openDatabase } from "./db/database.ts";
+import { WorkspaceHoles } from "./lost-events.ts";
 import { queryMetrics } from "./metrics.ts";
 import { defaultLimits } from "./projecting/batches.ts";
 import { DriftWatch } from "./projecting/drift-watch.ts";
@@ -23,7 +24,7 @@ import { rebuildWorkspace } from "./projecting/rebuild-workspace.ts";
 import type { SetAsideSource } from "./projecting/set-aside.ts";
 import { keepBuildDays } from "./projecting/sum-build-days.ts";
 import { keepDroppingRetired } from "./projecting/swap.ts";
-import { logsOver, type WorkspaceLogs } from "./projecting/workspace-logs.ts";
+import { logsOver } from "./projecting/workspace-logs.ts";
 import { QueryReadiness, type WaitingWorkspace } from "./readiness.ts";
 import { folds } from "./views/folds.ts";
 import { NewestStates } from "./views/states/newest-states.ts";
@@ -46,11 +47,7 @@ export type Query = AsyncDisposable & {
 const startMs = 5_000;
 
 /** Folds the log into Postgres and answers questions about it. */
-export async function startQuery(
-  config: QueryConfig,
-  logger: Logger,
-  openLogs: (log: ConnectedLog) => WorkspaceLogs = logsOver,
-): Promise<Query> {
+export async function startQuery(config: QueryConfig, logger: Logger): Promise<Query> {
   await using stack = new AsyncDisposableStack();
   const stop = new AbortController();
   const writes = stack.use(openDatabase({ url: config.databaseUrl, connections: 2 }));
@@ -99,17 +96,17 @@ export async function startQuery(
     database: writes,
     databaseUrl: config.databaseUrl,
     readers: { analystPassword: config.analystPassword, limits: config.readers, developers: config.developers },
-    openLogs: async (options) => {
-      const log = await connector.open(async (opened) => opened, options);
+    openLogs: async () => {
+      const connected = await connector.open(async (opened) => opened, stop.signal);
       // Until the connection is closed.
-      lastSeen.listen(log.nats);
-      return { log, logs: openLogs(log), [Symbol.asyncDispose]: () => log[Symbol.asyncDispose]() };
+      lastSeen.listen(connected.nats);
+      const close = () => connected[Symbol.asyncDispose]();
+      return { nats: connected.nats, logs: logsOver(connected), [Symbol.asyncDispose]: close };
     },
-    beside: ({ log }) => {
-      const beside = new DisposableStack();
-      beside.use(drift.listen(log.nats));
-      readiness.holes = beside.use(new HolesWatch({ nats: log.nats, epoch: log.epoch, warn })).now;
-      return beside;
+    beside: ({ nats }) => {
+      const holes = new WorkspaceHoles(nats, warn);
+      readiness.holesOf = (workspace, epoch) => holes.of(workspace, epoch);
+      return drift.listen(nats);
     },
     views: views({ textRows: config.textRows, newest }),
     limits: { ...defaultLimits, events: config.batchEvents },

@@ -2,7 +2,6 @@ import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { KnownHole } from "@tapedeck/shared/log/holes/known-holes";
 import type { LogReader } from "@tapedeck/shared/log/log";
 import { sequenceOf } from "@tapedeck/shared/log/offset";
-import { sourceParts } from "@tapedeck/shared/source";
 import { delay } from "@tapedeck/shared/sync/delay";
 import type { ApiDeps } from "./api/deps.ts";
 import type { Database } from "./db/database.ts";
@@ -33,8 +32,8 @@ export class QueryReadiness implements ProjectionObserver {
   readonly #reads: Database;
   readonly #metrics: Pick<QueryMetrics, "applied" | "failed">;
   readonly #decided = Promise.withResolvers<void>();
-  /** What the log has lost; nothing before query projects. */
-  holes: () => readonly KnownHole[] = () => [];
+  /** What the log of a workspace has lost; nothing before query projects. */
+  holesOf: (workspace: string, epoch: string) => readonly KnownHole[] = () => [];
   #hasTables = false;
   #open: OpenLogs | undefined;
   #waitingFor: string | undefined = "starting";
@@ -79,7 +78,7 @@ export class QueryReadiness implements ProjectionObserver {
   /** Rejects while the logs can't be read. */
   async logAnswers(): Promise<void> {
     if (this.#open === undefined) throw new Error("not opened yet");
-    await this.#open.log.reader.bounds();
+    await this.#open.logs.names();
   }
 
   /** What is no workspace's. */
@@ -128,9 +127,9 @@ export class QueryReadiness implements ProjectionObserver {
 
   /** What the logs have lost before the positions of the tables, until these have the session.gap that reports it. */
   async lost(): Promise<readonly KnownHole[]> {
-    const lost = this.holes().filter(({ source, last }) => {
-      const state = this.states.get(sourceParts(source).workspace);
-      return state !== undefined && last <= sequenceOf(state.progress.position);
+    const lost = this.states.all().flatMap(({ workspace, epoch, progress }) => {
+      const holes = epoch === undefined ? [] : this.holesOf(workspace, epoch);
+      return holes.filter(({ last }) => last <= sequenceOf(progress.position));
     });
     if (lost.length === 0 || !this.#hasTables) return lost;
     return await withoutReported(this.#reads.db, lost).catch(() => lost);

@@ -116,7 +116,7 @@ it("an error that stops one workspace's tables stops no other's, and they go on 
     await reaches(query, seq, "acme");
     expect(sequenceOf(query.positionOf("globex"))).toBe(first);
     // An erasure removes from the log what the tables of its workspace have forgotten, and those alone.
-    const ends = both.map((workspace) => requestTablesEnd(logs.nats, 10_000, { workspace }));
+    const ends = both.map((workspace) => requestTablesEnd(logs.nats, workspace, 10_000));
     expect(await Promise.all(ends)).toMatchObject([{ seq }, { seq: first, epoch: logs.log("globex").epoch }]);
   }
   expect((await readiness(query.addresses.health)).status).toBe(200);

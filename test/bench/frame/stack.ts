@@ -46,7 +46,7 @@ export async function startStack(bench: Bench, options: StackOptions): Promise<S
   const name = `tapedeck_${randomBytes(6).toString("hex")}`;
   await postgres.ensureDatabase(name);
   const connection = cleanup.adopt(await connect({ servers: nats.url }), (nc) => nc.close());
-  const log = cleanup.use(await openLog(connection, { syncKnown: true }));
+  const log = cleanup.use(await openLog(connection, { workspace: "default", syncKnown: true }));
   await mkdir(join(folder, "spill"));
   const database = postgres.url(name);
   const env = {

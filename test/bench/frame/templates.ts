@@ -44,7 +44,7 @@ async function record(bench: Bench): Promise<Templates> {
     }),
   );
   const connection = cleanup.adopt(await connect({ servers: nats.url }), (nc) => nc.close());
-  const { reader } = cleanup.use(await openLog(connection, { syncKnown: true }));
+  const { reader } = cleanup.use(await openLog(connection, { workspace: "default", syncKnown: true }));
   await upstream.call("playTo", frames);
   const events = await until(
     async () => {

@@ -9,7 +9,7 @@ let expected = { count: 0, reached: () => {} };
 
 /** Observes a log from now on. Resolves when the live end is reached. */
 export async function observe(url: string): Promise<void> {
-  const { reader } = await openLog(await connect({ servers: url }), { create: false, syncKnown: true });
+  const { reader } = await openLog(await connect({ servers: url }), { workspace: "default", syncKnown: true });
   const { lastOffset } = await reader.bounds();
   const caughtUp = Promise.withResolvers<void>();
   const { signal } = new AbortController();

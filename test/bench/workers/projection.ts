@@ -24,7 +24,7 @@ export function loopHold(): number {
 
 export async function open(url: string): Promise<number> {
   nats = await connect({ servers: url });
-  log = await openLog(nats, { create: false, syncKnown: true });
+  log = await openLog(nats, { workspace: "default", create: false, syncKnown: true });
   return sequenceOf((await log.reader.bounds()).lastOffset);
 }
 

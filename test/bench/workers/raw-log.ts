@@ -20,7 +20,7 @@ let paced = 0;
 /** Reads the bytes of this many events from the log. */
 export async function load(url: string, count: number): Promise<number> {
   nats = await connect({ servers: url });
-  const log = await openLog(nats, { create: false, syncKnown: true });
+  const log = await openLog(nats, { workspace: "default", create: false, syncKnown: true });
   const all: Uint8Array[] = [];
   const last = sequenceOf((await log.reader.bounds()).lastOffset);
   for await (const { data } of log.stored({ first: 1, last, subjects: [] }, AbortSignal.timeout(120_000))) {

@@ -20,7 +20,7 @@ beforeAll(async () => {
   on = cleanup.use(await startProcesses([], { TAPEDECK_INGEST_CHECK_EVERY: "100ms" }));
   const nats = cleanup.adopt(await connect({ servers: on.nats }), (nc) => nc.close());
   const leases = cleanup.use(await openLeases(nats, "a test"));
-  pauseChecks = () => until(() => leases.take("log-check", "a test"), { message: "the lease of the checks" });
+  pauseChecks = () => until(() => leases.take("log-check/default", "a test"), { message: "the lease of the checks" });
   const sessions = ["30", "31", "32", "33"].map((end) => `01KE3M9Z6Q4W8T2V5X7Y9A1B${end}`);
   await using _paused = await pauseChecks();
   await Promise.all(sessions.map((session) => seedSession(on, session, 12_000, 20)));

@@ -65,7 +65,7 @@ async function seedMessages(
 
 async function openedLog({ nats }: Processes) {
   const nc = await connect({ servers: nats });
-  const log = await openLog(nc, { syncKnown: true, timeoutMs: 20_000 });
+  const log = await openLog(nc, { workspace: "default", syncKnown: true, timeoutMs: 20_000 });
   return {
     writer: log.writer,
     [Symbol.asyncDispose]: async () => {

@@ -4,7 +4,7 @@ import type { InventoryKind } from "@tapedeck/fakes/rkt/recording";
 import { eventsIn, labelsOf } from "@tapedeck/shared/log/batch";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { logStart, sequenceOf } from "@tapedeck/shared/log/offset";
-import { channelFilter, messageFilters, messageSubject, streamName } from "@tapedeck/shared/log/subjects";
+import { channelFilter, messageFilters, messageSubject, streamOf } from "@tapedeck/shared/log/subjects";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
 import { expect, it } from "vitest";
@@ -56,7 +56,7 @@ it("a large host is described in parts and again after a thousand events, so a r
   const before = (await eventsOf(harness, host, "pods")).filter(({ offset }) => sequenceOf(offset) < seq);
   expect(before.length).toBeGreaterThan(4 * ending);
   for (const filter of messageFilters([channelFilter(host.source, "pods")])) {
-    expect((await manager.streams.purge(streamName, { filter, seq })).purged).toBeGreaterThan(0);
+    expect((await manager.streams.purge(streamOf("default"), { filter, seq })).purged).toBeGreaterThan(0);
   }
 
   await ingest.start();

@@ -1,22 +1,29 @@
 import { createReadStream } from "node:fs";
-import { mkdir, open, readdir, readFile, rename, rm, rmdir, stat, writeFile } from "node:fs/promises";
+import { type FileHandle, mkdir, open, readdir, readFile, rename, rm, rmdir, stat, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { isForeignFile } from "@tapedeck/infra/local/foreign-files";
 import type { Snapshot } from "@tapedeck/shared/log/backup";
+import { workspaceOfStream } from "@tapedeck/shared/log/subjects";
+import { asciiName } from "@tapedeck/shared/source";
 import { type TokenBackup, tokenBackup } from "@tapedeck/shared/tokens/store";
 import { CommandError } from "../command-error.ts";
 
-// The files are those of `nats stream backup`, so each program reads backups of the other.
+// A backup has a folder for each workspace, with the files of `nats stream backup`, so each program reads backups of the
+// other. It is whole when it has `tokens.json`, which is written last.
 const piecesFile = "stream.tar.s2";
 const snapshotFile = "backup.json";
-const halfFile = `${snapshotFile}.half`;
 /** Contains hashes, which grant no access. */
 const tokensFile = "tokens.json";
+const halfFile = `${tokensFile}.half`;
 
 export type BackupWriter = {
+  /** The log of this workspace is next. */
+  readonly begin: (workspace: string) => Promise<void>;
   readonly take: (piece: Uint8Array) => Promise<void>;
+  /** That was all of it. */
+  readonly end: (snapshot: Snapshot) => Promise<void>;
   /** Completes the backup. */
-  readonly finish: (snapshot: Snapshot, tokens?: TokenBackup) => Promise<void>;
+  readonly finish: (tokens: TokenBackup) => Promise<void>;
 };
 
 /**
@@ -29,29 +36,56 @@ export async function newBackup(folder: string): Promise<BackupWriter & AsyncDis
   if (topmost !== undefined) stack.defer(() => removeEmptyFolders(resolve(folder), resolve(topmost)));
   const [first] = (await readdir(folder)).filter((name) => !isForeignFile(name));
   if (first !== undefined) throw new CommandError(`${folder} is not empty (${first}): name a new folder.`);
-  const file = await open(join(folder, piecesFile), "wx", 0o600);
-  stack.defer(() => removeFiles(folder));
-  const made = stack.move();
-  let isWhole = false;
-  return {
-    take: (piece) => file.appendFile(piece), // repeats where the disk takes less than was given
-    async finish(snapshot, tokens) {
-      await file.sync();
-      if (tokens !== undefined)
-        await writeFile(join(folder, tokensFile), `${JSON.stringify(tokens)}\n`, { mode: 0o600, flush: true });
-      await writeFile(join(folder, halfFile), `${JSON.stringify(snapshot)}\n`, { mode: 0o600, flush: true });
-      await rename(join(folder, halfFile), join(folder, snapshotFile));
-      isWhole = true;
-    },
-    async [Symbol.asyncDispose]() {
-      await file.close();
-      if (!isWhole) await made.disposeAsync();
-    },
-  };
+  return new FolderWriter(folder, stack.move());
 }
 
-async function removeFiles(folder: string): Promise<void> {
-  for (const name of [piecesFile, tokensFile, halfFile]) await rm(join(folder, name), { force: true });
+class FolderWriter implements BackupWriter, AsyncDisposable {
+  readonly #folder: string;
+  readonly #made: AsyncDisposableStack;
+  #log: { readonly folder: string; readonly file: FileHandle } | undefined;
+  #isWhole = false;
+
+  constructor(folder: string, made: AsyncDisposableStack) {
+    this.#folder = folder;
+    this.#made = made;
+    made.defer(() => rm(join(folder, halfFile), { force: true }));
+  }
+
+  readonly begin = async (workspace: string): Promise<void> => {
+    const folder = join(this.#folder, asciiName(workspace));
+    await mkdir(folder, { mode: 0o700 });
+    this.#made.defer(() => rm(folder, { recursive: true, force: true }));
+    this.#log = { folder, file: await open(join(folder, piecesFile), "wx", 0o600) };
+  };
+
+  // Repeats where the disk takes less than was given.
+  readonly take = async (piece: Uint8Array): Promise<void> => this.#log?.file.appendFile(piece);
+
+  readonly end = async (snapshot: Snapshot): Promise<void> => {
+    const { folder, file } = this.#log ?? {};
+    if (folder === undefined) throw new Error("no log was begun");
+    await file?.sync();
+    await this.#close();
+    await writeFile(join(folder, snapshotFile), `${JSON.stringify(snapshot)}\n`, { mode: 0o600, flush: true });
+  };
+
+  readonly finish = async (tokens: TokenBackup): Promise<void> => {
+    const half = join(this.#folder, halfFile);
+    await writeFile(half, `${JSON.stringify(tokens)}\n`, { mode: 0o600, flush: true });
+    await rename(half, join(this.#folder, tokensFile));
+    this.#isWhole = true;
+  };
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#close();
+    if (!this.#isWhole) await this.#made.disposeAsync();
+  }
+
+  async #close(): Promise<void> {
+    const log = this.#log;
+    this.#log = undefined;
+    await log?.file.close();
+  }
 }
 
 /** Removes a folder and its parents, up to the topmost, as long as they are empty. */
@@ -66,27 +100,48 @@ async function removeEmptyFolders(folder: string, topmost: string): Promise<void
   }
 }
 
-export type ReadBackup = {
+export type LogBackup = {
+  readonly workspace: string;
   readonly snapshot: Snapshot;
   readonly pieces: () => AsyncIterable<Uint8Array>;
+};
+
+export type ReadBackup = {
+  readonly logs: readonly LogBackup[];
   /** Undefined in a backup of `nats stream backup`. */
   readonly tokens: TokenBackup | undefined;
 };
 
-/** @throws CommandError for a folder that is no backup, or an incomplete one */
+/**
+ * A backup, or the folder of one workspace in it, which is also what `nats stream backup` makes.
+ * @throws CommandError for a folder that is no backup, or an incomplete one
+ */
 export async function readBackup(folder: string): Promise<ReadBackup> {
-  const pieces = join(folder, piecesFile);
-  const isThere = (path: string) => stat(path).then(Boolean, () => false);
-  if (!(await isThere(pieces))) throw new CommandError(`${folder} is not a backup of a log: it has no ${piecesFile}.`);
+  if (await isThere(join(folder, piecesFile))) return { logs: [await readLog(folder)], tokens: undefined };
+  const names = await readdir(folder).catch(() => []);
+  const logs: LogBackup[] = [];
+  for (const name of names) {
+    if (await isThere(join(folder, name, piecesFile))) logs.push(await readLog(join(folder, name)));
+  }
+  if (logs.length === 0) {
+    throw new CommandError(`${folder} is not a backup of logs: no folder in it has a ${piecesFile}.`);
+  }
+  const tokens = await tokensIn(join(folder, tokensFile));
+  if (tokens === undefined) throw new CommandError(`the backup in ${folder} is incomplete: it has no ${tokensFile}.`);
+  return { logs, tokens };
+}
+
+async function readLog(folder: string): Promise<LogBackup> {
   const text = await readFile(join(folder, snapshotFile), "utf8").catch(() => undefined);
   if (text === undefined) throw new CommandError(`the backup in ${folder} is incomplete: it has no ${snapshotFile}.`);
-  const tokens = await tokensIn(join(folder, tokensFile));
-  return {
-    tokens,
-    snapshot: snapshotIn(text, folder),
-    pieces: () => createReadStream(pieces, { highWaterMark: 128 * 1024 }),
-  };
+  const snapshot = snapshotIn(text, folder);
+  const workspace = workspaceOfStream(snapshot.config.name);
+  if (workspace === undefined) throw new CommandError(`${folder} is a backup of something else than a log.`);
+  const pieces = () => createReadStream(join(folder, piecesFile), { highWaterMark: 128 * 1024 });
+  return { workspace, snapshot, pieces };
 }
+
+const isThere = (path: string) => stat(path).then(Boolean, () => false);
 
 async function tokensIn(file: string): Promise<TokenBackup | undefined> {
   const text = await readFile(file, "utf8").catch(() => undefined);

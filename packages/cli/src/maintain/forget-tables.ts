@@ -1,5 +1,6 @@
 import { foreignKeysToTables, forgetForeignTables } from "@tapedeck/query/for-cli/maintain";
 import { openLog } from "@tapedeck/shared/log/jetstream";
+import { WorkspaceLogs } from "@tapedeck/shared/log/workspace-logs";
 import type { NatsConnection } from "nats";
 import { CommandError } from "../command-error.ts";
 
@@ -15,9 +16,16 @@ export async function checkForgettable(databaseUrl: string | undefined): Promise
   );
 }
 
-/** Resets tables that reflect more than the log has. True if it did. */
+/** Resets tables that reflect more than the logs have. True if it did. */
 export async function forgetTables(nats: NatsConnection, databaseUrl: string | undefined): Promise<boolean> {
   if (databaseUrl === undefined) return false;
-  await using log = await openLog(nats, { create: false, syncKnown: true });
-  return forgetForeignTables(databaseUrl, log.reader);
+  await using stack = new AsyncDisposableStack();
+  const open = (workspace: string) => openLog(nats, { workspace, create: false, syncKnown: true });
+  const logs = stack.use(new WorkspaceLogs({ nats, open }));
+  let isForgotten = false;
+  for (const workspace of await logs.names()) {
+    const { reader } = await logs.of(workspace);
+    isForgotten = (await forgetForeignTables(databaseUrl, workspace, reader)) || isForgotten;
+  }
+  return isForgotten;
 }

@@ -8,6 +8,7 @@ import type { TokenBackup } from "@tapedeck/shared/tokens/store";
 import { nobodyAnswers } from "../api/api.ts";
 import { CommandError } from "../command-error.ts";
 import { httpBase } from "../gateway-address.ts";
+import type { BackupWriter } from "./backup-folder.ts";
 
 /** Maintenance through a gateway, for a remote admin. Everything throws CommandError. */
 export type RemoteMaintenance = {
@@ -16,8 +17,11 @@ export type RemoteMaintenance = {
   readonly rebuild: (signal: AbortSignal) => AsyncIterable<Rebuilding>;
   /** The audit log (who did what), the oldest first. Times are RFC 3339. */
   readonly audit: (period: { readonly since?: string; readonly until?: string }) => AsyncIterable<AuditEntry>;
-  /** Gives the pieces to `take`, and what stands at the end. */
-  readonly backUp: (take: (piece: Uint8Array) => Promise<void>, signal: AbortSignal) => Promise<BackupEnd>;
+  /** Gives the logs of all workspaces, or of one, to `writer`. Resolves with the tokens. */
+  readonly backUp: (
+    writer: Pick<BackupWriter, "begin" | "take" | "end">,
+    options: { readonly workspace?: string | undefined; readonly signal: AbortSignal },
+  ) => Promise<TokenBackup>;
 };
 
 export type Erasing = {
@@ -41,7 +45,6 @@ export type ErasingDeveloper = {
   readonly tokens?: readonly { readonly id: string; readonly name: string }[];
 };
 export type Rebuilding = { readonly messages: number; readonly done: number; readonly events: number };
-export type BackupEnd = { readonly snapshot: Snapshot; readonly tokens: TokenBackup };
 
 /** Uses the HTTP API of the named or chosen gateway (`chosenTapedeck`), with an admin's token if one is needed. */
 export function remoteMaintenance(url: string | undefined): RemoteMaintenance {
@@ -100,10 +103,14 @@ export function remoteMaintenance(url: string | undefined): RemoteMaintenance {
       erase<ErasingDeveloper>(`developers/${encodeURIComponent(developer)}`, signal),
     rebuild: (signal) => progress<Rebuilding>("POST", "rebuild", signal),
     audit: (period) => progress<AuditEntry>("GET", `audit?${new URLSearchParams(period)}`),
-    async backUp(take, signal) {
-      for await (const { letter, content } of framesOf(await ask("GET", "backup", signal))) {
-        if (letter === "p") await take(content);
-        else if (letter === "z") return JSON.parse(content.toString()) as BackupEnd;
+    async backUp(writer, { workspace, signal }) {
+      const path = workspace === undefined ? "backup" : `backup?workspace=${encodeURIComponent(workspace)}`;
+      for await (const { letter, content } of framesOf(await ask("GET", path, signal))) {
+        if (letter === "p") await writer.take(content);
+        else if (letter === "w")
+          await writer.begin((JSON.parse(content.toString()) as { workspace: string }).workspace);
+        else if (letter === "s") await writer.end(JSON.parse(content.toString()) as Snapshot);
+        else if (letter === "z") return (JSON.parse(content.toString()) as { tokens: TokenBackup }).tokens;
         else throw new CommandError((JSON.parse(content.toString()) as { message: string }).message);
       }
       throw brokenOff();

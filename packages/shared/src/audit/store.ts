@@ -6,7 +6,7 @@ import {
   jetstreamManager,
 } from "@nats-io/jetstream";
 import type { NatsConnection } from "nats";
-import { replicasOfLog, replicateAsLog } from "../log/cluster/replicas.ts";
+import { replicasOfLogs, replicateAsLogs } from "../log/cluster/replicas.ts";
 import { asciiName } from "../source.ts";
 import { type AuditEntry, auditEntry } from "./entry.ts";
 
@@ -107,13 +107,13 @@ async function ensureStream(jsm: JetStreamManager, bounds: AuditBounds | undefin
       discard: "old",
       deny_purge: true,
       ...limits,
-      num_replicas: await replicasOfLog(jsm),
+      num_replicas: await replicasOfLogs(jsm),
     });
   } catch (cause) {
     // It exists with other bounds, or with its operator's own settings.
     if (!(cause instanceof JetStreamApiError && cause.code === streamExists)) throw cause;
     if (bounds !== undefined) await jsm.streams.update(auditStream, limits);
-    await replicateAsLog(jsm, auditStream);
+    await replicateAsLogs(jsm, auditStream);
   }
 }
 

@@ -4,6 +4,7 @@ import { expect, it } from "vitest";
 import { sourceName } from "../source.ts";
 import { testWriter } from "../testing/log-messages.ts";
 import { startTestNats } from "../testing/nats.ts";
+import { testWorkspace } from "../testing/test-log.ts";
 import { until } from "../testing/until.ts";
 import { openLog } from "./jetstream.ts";
 import type { RecordedEvent } from "./log.ts";
@@ -16,7 +17,11 @@ it("the log works normally a few seconds after a minute of outage", async () => 
   await using server = await startTestNats({ syncAlways: true });
   const nc = await connect({ servers: server.url, maxReconnectAttempts: -1 });
   const warnings: string[] = [];
-  await using log = await openLog(nc, { syncKnown: true, warn: (message) => warnings.push(message) });
+  await using log = await openLog(nc, {
+    workspace: testWorkspace,
+    syncKnown: true,
+    warn: (message) => warnings.push(message),
+  });
   const writer = testWriter(log.writer, alice);
   await writer.append(500);
   const abort = new AbortController();

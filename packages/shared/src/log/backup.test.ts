@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import { sourceName } from "../source.ts";
 import { newEvent, publishEach } from "../testing/log-messages.ts";
 import { startTestNats } from "../testing/nats.ts";
+import { testStream, testWorkspace } from "../testing/test-log.ts";
 import { BackupError, backUpLog, restoreLog, type Snapshot } from "./backup.ts";
 import { openLog } from "./jetstream.ts";
 import { endOf, logStart, offsetOf, sequenceOf } from "./offset.ts";
@@ -17,7 +18,7 @@ async function harness() {
   const nats = stack.use(await startTestNats());
   const nc = stack.adopt(await connect({ servers: nats.url }), (connection) => connection.close());
   const owned = stack.move();
-  const open = () => openLog(nc, { syncKnown: true });
+  const open = () => openLog(nc, { workspace: testWorkspace, syncKnown: true });
   return {
     nc,
     /** Appends events, and gives the log's epoch. */
@@ -38,10 +39,10 @@ async function harness() {
     },
     async backUp(): Promise<{ snapshot: Snapshot; pieces: Uint8Array[] }> {
       const pieces: Uint8Array[] = [];
-      const snapshot = await backUpLog(nc, async (piece) => void pieces.push(piece));
+      const snapshot = await backUpLog(nc, testWorkspace, async (piece) => void pieces.push(piece));
       return { snapshot, pieces };
     },
-    lose: async () => void (await (await jetstreamManager(nc)).streams.delete("TAPEDECK")),
+    lose: async () => void (await (await jetstreamManager(nc)).streams.delete(testStream)),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }
@@ -69,7 +70,7 @@ describe("a log restored from a backup", () => {
     await on.write(20);
     await on.lose();
 
-    const restored = await restoreLog(on.nc, snapshot, given(pieces));
+    const restored = await restoreLog(on.nc, testWorkspace, snapshot, given(pieces));
     const after = await on.everything();
     expect(after.events).toEqual(before.events);
     expect(restored).toEqual({ epoch: after.epoch, lastSeq: 300, formerEpochs: [{ epoch: first, lastSeq: 300 }] });
@@ -85,11 +86,11 @@ describe("a log restored from a backup", () => {
     const first = await on.write(3);
     const one = await on.backUp();
     await on.lose();
-    await restoreLog(on.nc, one.snapshot, given(one.pieces));
+    await restoreLog(on.nc, testWorkspace, one.snapshot, given(one.pieces));
     const second = await on.write(2);
     const two = await on.backUp();
     await on.lose();
-    await restoreLog(on.nc, two.snapshot, given(two.pieces));
+    await restoreLog(on.nc, testWorkspace, two.snapshot, given(two.pieces));
     const { formerEpochs, events } = await on.everything();
     expect(events.map(({ offset }) => sequenceOf(offset))).toEqual([1, 2, 3, 4, 5]);
     expect(formerEpochs).toEqual([
@@ -102,23 +103,28 @@ describe("a log restored from a backup", () => {
     await using on = await harness();
     await on.write(3);
     const { snapshot, pieces } = await on.backUp();
-    await expect(restoreLog(on.nc, snapshot, given(pieces))).rejects.toThrow(
+    await expect(restoreLog(on.nc, testWorkspace, snapshot, given(pieces))).rejects.toThrow(
       /NATS refuses: stream name already in use/,
     );
     await expect(
-      restoreLog(on.nc, { ...snapshot, config: { ...snapshot.config, metadata: {} } }, given(pieces)),
+      restoreLog(on.nc, testWorkspace, { ...snapshot, config: { ...snapshot.config, metadata: {} } }, given(pieces)),
     ).rejects.toThrow(BackupError);
     const former = { ...snapshot.config.metadata };
     delete former["tapedeck-format"];
     await expect(
-      restoreLog(on.nc, { ...snapshot, config: { ...snapshot.config, metadata: former } }, given(pieces)),
+      restoreLog(
+        on.nc,
+        testWorkspace,
+        { ...snapshot, config: { ...snapshot.config, metadata: former } },
+        given(pieces),
+      ),
     ).rejects.toThrow(/another format \(none\)/);
     expect((await on.everything()).events).toHaveLength(3);
     await on.lose();
     await expect(
-      restoreLog(on.nc, snapshot, given(pieces.slice(1).map((piece) => piece.map((byte) => byte ^ 1)))),
+      restoreLog(on.nc, testWorkspace, snapshot, given(pieces.slice(1).map((piece) => piece.map((byte) => byte ^ 1)))),
     ).rejects.toThrow(BackupError);
-    await restoreLog(on.nc, snapshot, given(pieces));
+    await restoreLog(on.nc, testWorkspace, snapshot, given(pieces));
     expect((await on.everything()).events).toHaveLength(3);
   });
 });

@@ -19,7 +19,7 @@ import {
 import { newStream } from "./jetstream.ts";
 import { knownEnds } from "./known-ends.ts";
 import type { Sequence } from "./offset.ts";
-import { endsStream, streamName } from "./subjects.ts";
+import { endsStream, streamOf } from "./subjects.ts";
 
 /** NATS' description of a stream in a snapshot; kept beside the bytes, as `nats stream backup` does. */
 export type Snapshot = { readonly config: StreamConfig; readonly state: StreamInfo["state"] };
@@ -42,16 +42,17 @@ const api = "$JS.API.STREAM";
 const silentMs = 60_000;
 
 /**
- * A snapshot of the log as NATS makes it, while it is written to: everything up to a moment. `take` gets the pieces in
+ * A snapshot of a workspace's log as NATS makes it, while it is written to: everything up to a moment. `take` gets the pieces in
  * order and may take its time. NATS is not asked to check the messages (`jsck`): it would read the whole log first, and
  * record nothing meanwhile. Ingest's own check finds damage (docs/operations.md#tapedecklogdamaged).
  * @throws BackupError
  */
 export async function backUpLog(
   nc: NatsConnection,
+  workspace: string,
   take: (piece: Uint8Array) => Promise<void>,
-  name = streamName,
 ): Promise<Snapshot> {
+  const name = streamOf(workspace);
   const inbox = newInbox(nc);
   const pieces = nc.subscribe(inbox, { timeout: silentMs });
   try {
@@ -72,16 +73,17 @@ export async function backUpLog(
 }
 
 /**
- * Creates the log from a snapshot, where there is none. It is another log from its last event on: it gets its own
+ * Creates the log of a workspace from a snapshot, where there is none. It is another log from its last event on: it gets its own
  * epoch, and positions of the old one stay valid as far as the backup reaches.
  * @throws BackupError
  */
 export async function restoreLog(
   nc: NatsConnection,
+  workspace: string,
   { config: { ...config }, state }: Snapshot,
   pieces: AsyncIterable<Uint8Array>,
-  name = streamName,
 ): Promise<Restored> {
+  const name = streamOf(workspace);
   const old = epochOf({ config });
   if (old === undefined || config.name !== name) throw new BackupError("this is a backup of something else.");
   const refusal = refusalOfFormat({ config });
@@ -110,9 +112,10 @@ export async function restoreLog(
  * are still there, and positions of the epochs that are known stay valid as far as they go. Nothing may be writing meanwhile.
  * @throws BackupError when there is no log, and nothing is known of one
  */
-export async function renewEpoch(nc: NatsConnection, name = streamName): Promise<Restored> {
+export async function renewEpoch(nc: NatsConnection, workspace: string): Promise<Restored> {
   const jsm = await jetstreamManager(nc, { checkAPI: false });
-  const { info, former } = await streamOf(jsm, name);
+  const name = streamOf(workspace);
+  const { info, former } = await streamToRenew(jsm, workspace);
   const old = epochOf(info);
   if (old === undefined) throw new BackupError(`the stream ${name} was not made by Tapedeck.`);
   const lastSeq = info.state.last_seq;
@@ -128,13 +131,13 @@ export async function renewEpoch(nc: NatsConnection, name = streamName): Promise
  * The stream, and which epochs end with it. One that is added over the messages of a lost one continues these, and nothing
  * was written to it. One that has taken the place of another log has nothing of that.
  */
-async function streamOf(
+async function streamToRenew(
   jsm: JetStreamManager,
-  name: string,
+  workspace: string,
 ): Promise<{ readonly info: StreamInfo; readonly former: readonly FormerEpoch[] }> {
-  const known = await knownEnds(jsm);
+  const known = await knownEnds(jsm, workspace);
   try {
-    const info = await jsm.streams.info(name);
+    const info = await jsm.streams.info(streamOf(workspace));
     const epochs = [epochOf(info), ...formerEpochsOf(info).map(({ epoch }) => epoch)];
     const others = known.filter(({ epoch }) => !epochs.includes(epoch)).map(({ epoch }) => ({ epoch, lastSeq: 0 }));
     return { info, former: [...others, { epoch: epochOf(info) ?? "", lastSeq: info.state.last_seq }] };
@@ -143,7 +146,7 @@ async function streamOf(
       throw new BackupError("there is no log here.", { cause });
     }
     const { num_replicas } = (await jsm.streams.info(endsStream)).config;
-    const info = await jsm.streams.add(newStream(name, num_replicas));
+    const info = await jsm.streams.add(newStream(workspace, num_replicas));
     const lastSeq = info.state.last_seq;
     const [newest, ...earlier] = known.toSorted((one, other) => other.seq - one.seq);
     const former = earlier.map(({ epoch, seq }) => ({ epoch, lastSeq: Math.min(seq, lastSeq) }));

@@ -7,12 +7,13 @@ import { TapedeckError } from "../errors/errors.ts";
 import { sourceName } from "../source.ts";
 import { testWriter } from "../testing/log-messages.ts";
 import { startTestNats } from "../testing/nats.ts";
+import { testStream, testWorkspace } from "../testing/test-log.ts";
 import { until } from "../testing/until.ts";
 import { openLog } from "./jetstream.ts";
 import type { RecordedEvent } from "./log.ts";
 import { endOf, logStart, offsetOf, sequenceOf } from "./offset.ts";
 import { formatPosition } from "./position.ts";
-import { sourceFilter, streamName } from "./subjects.ts";
+import { sourceFilter } from "./subjects.ts";
 
 const source = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
 
@@ -21,7 +22,7 @@ async function harness(ring = { entries: 8, bytes: 1024 * 1024 }) {
   await using stack = new AsyncDisposableStack();
   const nats = stack.use(await startTestNats());
   const nc = stack.adopt(await connect({ servers: nats.url, maxReconnectAttempts: -1 }), (one) => one.close());
-  const log = stack.use(await openLog(nc, { syncKnown: true, timeoutMs: 3_000, ring }));
+  const log = stack.use(await openLog(nc, { workspace: testWorkspace, syncKnown: true, timeoutMs: 3_000, ring }));
   const jsm = await jetstreamManager(nc);
   const over = new AbortController();
   stack.defer(() => over.abort());
@@ -34,7 +35,7 @@ async function harness(ring = { entries: 8, bytes: 1024 * 1024 }) {
     jsm,
     signal: over.signal,
     append: writer.append,
-    limit: (limits: Parameters<typeof jsm.streams.update>[1]) => jsm.streams.update(streamName, limits),
+    limit: (limits: Parameters<typeof jsm.streams.update>[1]) => jsm.streams.update(testStream, limits),
     position: (sequence: number) => formatPosition({ epoch: log.epoch, offset: endOf(sequence) }),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
@@ -79,12 +80,12 @@ describe.each([
   async function drop(on: Awaited<ReturnType<typeof harness>>): Promise<number> {
     if (what === "max_age") {
       await on.limit({ max_age: 100_000_000, duplicate_window: 100_000_000 });
-      const isDropped = async () => (await on.jsm.streams.info(streamName)).state.messages === 0;
+      const isDropped = async () => (await on.jsm.streams.info(testStream)).state.messages === 0;
       await until(isDropped, { message: "all messages to be dropped" });
       await on.limit({ max_age: 3_600_000_000_000 });
       await testWriter(on.log.writer, source).append(3);
     } else await on.limit(limits);
-    const { first_seq } = (await on.jsm.streams.info(streamName)).state;
+    const { first_seq } = (await on.jsm.streams.info(testStream)).state;
     expect(first_seq).toBeGreaterThan(400);
     return first_seq;
   }
@@ -98,7 +99,7 @@ describe.each([
       const follower = slowly(on.log.reader.follow({ afterOffset: logStart, subjects }, { signal: on.signal }));
       await follower.take(10);
       const first = await drop(on);
-      const { last_seq } = (await on.jsm.streams.info(streamName)).state;
+      const { last_seq } = (await on.jsm.streams.info(testStream)).state;
       const error = await errorOf(follower.rest());
       expect(error).toMatchObject({ code: "out_of_range", details: { earliest: on.position(first - 1) } });
       const last = follower.got.at(-1) ?? 0;
@@ -135,7 +136,7 @@ describe.each([
     await using on = await harness();
     await on.append(500);
     const first = await drop(on);
-    const { last_seq } = (await on.jsm.streams.info(streamName)).state;
+    const { last_seq } = (await on.jsm.streams.info(testStream)).state;
     for (const subjects of [[], [sourceFilter(source)]]) {
       const reader = slowly(on.log.reader.history({ afterOffset: logStart, subjects }, endOf(last_seq), on.signal));
       await reader.rest();
@@ -151,13 +152,13 @@ it("a follower at the end is not passed over when the log drops what it could no
   await follower.take(10);
   // The other connection's tail is cut off meanwhile.
   const other = await connect({ servers: on.nats.url });
-  await using elsewhere = await openLog(other, { syncKnown: true });
+  await using elsewhere = await openLog(other, { workspace: testWorkspace, syncKnown: true });
   await on.nc.reconnect();
   const publishing = testWriter(
     elsewhere.writer,
     sourceName({ workspace: "acme", developer: "bob", project: "p", upstream: "rkt" }),
   );
-  await (await jetstreamManager(other)).streams.update(streamName, { max_msgs: 5 });
+  await (await jetstreamManager(other)).streams.update(testStream, { max_msgs: 5 });
   await publishing.append(200);
   const outcome = await follower.rest().then(
     () => "complete",
@@ -174,7 +175,7 @@ it("erased and expired messages are nobody's loss, at the beginning of the log n
   await on.append(100);
   const follower = slowly(on.log.reader.follow({ afterOffset: logStart, subjects: [] }, { signal: on.signal }));
   await follower.take(10);
-  for (const seq of [...through(40), ...through(70, 60)]) await on.jsm.streams.deleteMessage(streamName, seq);
+  for (const seq of [...through(40), ...through(70, 60)]) await on.jsm.streams.deleteMessage(testStream, seq);
   while (follower.got.at(-1) !== 100) await follower.take(1);
   // The first pull had 64.
   expect(follower.got.filter((seq) => seq > 64)).toEqual(through(100, 71));
@@ -185,7 +186,7 @@ it("a purge is seen by the first message that is left: no source begins without 
   await on.append(100, { channel: "tapedeck", kind: "source.checkpoint", session: "" });
   const follower = slowly(on.log.reader.follow({ afterOffset: logStart, subjects: [] }, { signal: on.signal }));
   await follower.take(10);
-  await on.jsm.streams.purge(streamName, { seq: 90 });
+  await on.jsm.streams.purge(testStream, { seq: 90 });
   expect(await errorOf(follower.rest())).toMatchObject({
     code: "out_of_range",
     details: { earliest: on.position(89) },
@@ -200,7 +201,7 @@ it("a file that is missing while nats-server runs is an error with a way on, and
   // A server that has just started has no file in memory.
   await on.nats.restart();
   await until(() => on.log.reader.bounds(), { message: "the log to be back" });
-  await rename(join(on.nats.streamFolder(streamName), "2.blk"), join(on.nats.dataDir, "2.blk"));
+  await rename(join(on.nats.streamFolder(testStream), "2.blk"), join(on.nats.dataDir, "2.blk"));
   const readers = [
     () => on.log.reader.history({ afterOffset: logStart, subjects: [] }, endOf(60), on.signal),
     () => on.log.reader.history({ afterOffset: logStart, subjects: [sourceFilter(source)] }, endOf(60), on.signal),

@@ -6,10 +6,10 @@ import { expect, it } from "vitest";
 import { sourceName } from "../source.ts";
 import { acknowledged, newEvent } from "../testing/log-messages.ts";
 import { startTestNats } from "../testing/nats.ts";
+import { testStream, testWorkspace } from "../testing/test-log.ts";
 import { until } from "../testing/until.ts";
 import { openLog } from "./jetstream.ts";
 import { endOf, logStart, type Offset, sequenceOf } from "./offset.ts";
-import { streamName } from "./subjects.ts";
 
 const alice = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
 /** Long enough for any machine: of logs that are expected to answer. */
@@ -20,9 +20,9 @@ it("a lost answer leaves the outcome unknown, and the source's last message reso
   await using server = await startTestNats();
   await using way = await lossyWay(server.port);
   const nc = await connect({ servers: way.address, ...forever });
-  const log = await openLog(nc, patient);
+  const log = await openLog(nc, { workspace: testWorkspace, ...patient });
   // It gives up soon what is never answered.
-  const hasty = await openLog(nc, { timeoutMs: 300, syncKnown: true });
+  const hasty = await openLog(nc, { workspace: testWorkspace, timeoutMs: 300, syncKnown: true });
   acknowledged(await log.writer.publish(alice, "w1", [newEvent(alice, 1)], 0));
 
   for (const batch of [[2], [3, 4, 5]]) {
@@ -47,8 +47,8 @@ it("a lost answer leaves the outcome unknown, and the source's last message reso
 it("without an answer or a server the outcome is unknown in time, and writing continues with the log as it was", async () => {
   await using server = await startTestNats({ syncAlways: true });
   const nc = await connect({ servers: server.url, ...forever });
-  const log = await openLog(nc, patient);
-  const hasty = await openLog(nc, { timeoutMs: 200, syncKnown: true });
+  const log = await openLog(nc, { workspace: testWorkspace, ...patient });
+  const hasty = await openLog(nc, { workspace: testWorkspace, timeoutMs: 200, syncKnown: true });
   let next = 1;
   let expected = 0;
   for (let round = 1; round <= 5; round++) {
@@ -78,8 +78,13 @@ it("without an answer or a server the outcome is unknown in time, and writing co
 it("a follower continues by itself after kill -9 of the server, without loss or repeats", async () => {
   await using server = await startTestNats({ syncAlways: true });
   const nc = await connect({ servers: server.url, ...forever });
-  const log = await openLog(nc, { timeoutMs: 300, syncKnown: true, ring: { entries: 8, bytes: 1e6 } });
-  const { writer } = await openLog(nc, patient);
+  const log = await openLog(nc, {
+    workspace: testWorkspace,
+    timeoutMs: 300,
+    syncKnown: true,
+    ring: { entries: 8, bytes: 1e6 },
+  });
+  const { writer } = await openLog(nc, { workspace: testWorkspace, ...patient });
   const abort = new AbortController();
   const followers = Array.from({ length: 5 }, () => {
     const seen: number[] = [];
@@ -114,8 +119,8 @@ it("a follower learns how far the log has advanced meanwhile, where nothing is l
   await using server = await startTestNats();
   await using way = await lossyWay(server.port);
   const [direct, lossy] = [await connect({ servers: server.url }), await connect({ servers: way.address, ...forever })];
-  const { writer } = await openLog(direct, patient);
-  const { reader } = await openLog(lossy, patient);
+  const { writer } = await openLog(direct, { workspace: testWorkspace, ...patient });
+  const { reader } = await openLog(lossy, { workspace: testWorkspace, ...patient });
   const publish = (n: number) => writer.publish(alice, "w1", [newEvent(alice, n)], n - 1);
   await publish(1);
   const abort = new AbortController();
@@ -126,7 +131,7 @@ it("a follower learns how far the log has advanced meanwhile, where nothing is l
 
   way.loseAnswers();
   expect(acknowledged(await publish(2))).toBe(2);
-  await (await jetstreamManager(direct)).streams.deleteMessage(streamName, 2, true);
+  await (await jetstreamManager(direct)).streams.deleteMessage(testStream, 2, true);
   way.cut();
   await until(() => reached.at(-1) === endOf(2), { message: "the log's end" });
   abort.abort();
@@ -138,7 +143,7 @@ it("a follower ends at once when its signal aborts, also while the server is awa
   await using server = await startTestNats();
   const nc = await connect({ servers: server.url, ...forever });
   // What it asks the server is not given up within this test.
-  const log = await openLog(nc, { timeoutMs: 2 ** 31 - 1, syncKnown: true });
+  const log = await openLog(nc, { workspace: testWorkspace, timeoutMs: 2 ** 31 - 1, syncKnown: true });
   const abort = new AbortController();
   await server.stop();
   const next = log.reader.follow({ afterOffset: logStart, subjects: [] }, { signal: abort.signal }).next();

@@ -6,12 +6,13 @@ import { describe, expect, it } from "vitest";
 import { sourceName } from "../source.ts";
 import { acknowledged, newEvent, publishEach, testWriter } from "../testing/log-messages.ts";
 import { startTestNats } from "../testing/nats.ts";
+import { testStream, testWorkspace } from "../testing/test-log.ts";
 import { until } from "../testing/until.ts";
 import { LogUnusableError, type OpenLogOptions, openLog } from "./jetstream.ts";
 import { logContract, take } from "./log.contract.ts";
 import { LogReplacedError } from "./log.ts";
 import { endOf, logStart, type Offset, offsetOf, sequenceOf } from "./offset.ts";
-import { messageSubject, streamName } from "./subjects.ts";
+import { messageSubject } from "./subjects.ts";
 
 const alice = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
 
@@ -32,9 +33,9 @@ async function serve() {
   };
 }
 
-async function open(options: OpenLogOptions = {}) {
+async function open(options: Partial<OpenLogOptions> = {}) {
   const served = await serve();
-  const log = await openLog(served.nc, { syncKnown: true, ...options });
+  const log = await openLog(served.nc, { workspace: testWorkspace, syncKnown: true, ...options });
   return {
     ...served,
     ...log,
@@ -50,22 +51,26 @@ logContract("JetStream", open);
 describe("opening", () => {
   it("processes that create the log at the same time agree on its epoch, and it stays", async () => {
     await using server = await serve();
-    const epochs = await Promise.all(Array.from({ length: 8 }, async () => (await openLog(server.nc)).epoch));
+    const epochs = await Promise.all(
+      Array.from({ length: 8 }, async () => (await openLog(server.nc, { workspace: testWorkspace })).epoch),
+    );
     expect(epochs[0]).toMatch(/^[0-9a-z]{6}$/);
-    expect(new Set([...epochs, (await openLog(server.nc, { create: false })).epoch]).size).toBe(1);
+    expect(
+      new Set([...epochs, (await openLog(server.nc, { workspace: testWorkspace, create: false })).epoch]).size,
+    ).toBe(1);
   });
 
   it("a missing log is created only on request", async () => {
     await using server = await serve();
-    await expect(openLog(server.nc, { create: false })).rejects.toThrow(
-      "there is no stream TAPEDECK on this nats-server yet.",
+    await expect(openLog(server.nc, { workspace: testWorkspace, create: false })).rejects.toThrow(
+      `the stream ${testStream} is not on this nats-server yet.`,
     );
   });
 
   it("a foreign stream is refused", async () => {
     await using server = await serve();
-    await server.streams.add({ name: streamName, subjects: ["other.>"] });
-    await expect(openLog(server.nc)).rejects.toThrow(LogUnusableError);
+    await server.streams.add({ name: testStream, subjects: ["other.>"] });
+    await expect(openLog(server.nc, { workspace: testWorkspace })).rejects.toThrow(LogUnusableError);
   });
 
   it.each([
@@ -74,8 +79,8 @@ describe("opening", () => {
   ])("a log of %s is refused with what to do", async (_, format, refusal) => {
     await using server = await serve();
     const metadata = { "tapedeck-epoch": "t3k9x2", ...format };
-    await server.streams.add({ name: streamName, subjects: ["tapedeck.v1.>"], metadata });
-    const opening = openLog(server.nc);
+    await server.streams.add({ name: testStream, subjects: ["tapedeck.v1.>"], metadata });
+    const opening = openLog(server.nc, { workspace: testWorkspace });
     await expect(opening).rejects.toThrow(LogUnusableError);
     await expect(opening).rejects.toThrow(refusal);
   });
@@ -83,7 +88,7 @@ describe("opening", () => {
   it("an old nats-server is refused with one sentence", async () => {
     await using old = await oldServer("2.11.9");
     const connection = await connect({ servers: old.address, reconnect: false });
-    await expect(openLog(connection)).rejects.toThrow(
+    await expect(openLog(connection, { workspace: testWorkspace })).rejects.toThrow(
       "nats-server 2.11.9 is too old for Tapedeck: install 2.12 or newer.",
     );
     await connection.close();
@@ -137,7 +142,7 @@ describe("unexpected contents", () => {
   it("deleted messages are not waited for, not even the last ones", async () => {
     await using log = await open();
     await testWriter(log.writer, alice).append(10);
-    for (const seq of [4, 9, 10]) await log.streams.deleteMessage(streamName, seq);
+    for (const seq of [4, 9, 10]) await log.streams.deleteMessage(testStream, seq);
     const signal = new AbortController().signal;
     const left = await Array.fromAsync(log.reader.history({ afterOffset: logStart, subjects: [] }, endOf(10), signal));
     expect(left.map(({ offset }) => sequenceOf(offset))).toEqual([1, 2, 3, 5, 6, 7, 8]);
@@ -210,8 +215,8 @@ describe("unexpected contents", () => {
     const next = log.reader.follow({ afterOffset: logStart, subjects: [] }, options).next();
     const failed = expect(next).rejects.toThrow(LogReplacedError);
     await caughtUp.promise;
-    await log.streams.delete(streamName);
-    await openLog(log.nc);
+    await log.streams.delete(testStream);
+    await openLog(log.nc, { workspace: testWorkspace });
     await failed;
   });
 
@@ -220,8 +225,8 @@ describe("unexpected contents", () => {
     await testWriter(log.writer, alice).append(200);
     const history = log.reader.historyBatches({ afterOffset: logStart, subjects: [] }, endOf(200), never);
     for (let seen = 0; seen < 10; seen++) await history.next();
-    await log.streams.delete(streamName);
-    const other = await openLog(log.nc);
+    await log.streams.delete(testStream);
+    const other = await openLog(log.nc, { workspace: testWorkspace });
     await testWriter(other.writer, alice).append(200);
     await expect(Array.fromAsync(history)).rejects.toThrow(LogReplacedError);
   });
@@ -232,8 +237,8 @@ describe("unexpected contents", () => {
     await append(100);
     const reading = log.reader.readBatches(written, never);
     await reading.next();
-    await log.streams.delete(streamName);
-    const other = await openLog(log.nc);
+    await log.streams.delete(testStream);
+    const other = await openLog(log.nc, { workspace: testWorkspace });
     await testWriter(other.writer, alice).append(100);
     const read: unknown[] = [];
     const rest = async () => {

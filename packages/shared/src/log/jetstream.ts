@@ -7,6 +7,7 @@ import {
 } from "@nats-io/jetstream";
 import type { NatsConnection } from "nats";
 import { backoff, delay } from "../sync/delay.ts";
+import { Semaphore } from "../sync/semaphore.ts";
 import { isForbidden, raiseReplicas } from "./cluster/replicas.ts";
 import { epochKey, epochOf, formatKey, formerEpochsOf, logFormat, newEpoch, refusalOfFormat } from "./epoch.ts";
 import type { ErasedSessions } from "./erasures/erased-sessions.ts";
@@ -17,7 +18,7 @@ import type { LogReader, LogSurvey, LogWriter } from "./log.ts";
 import { endOf } from "./offset.ts";
 import { formatPosition } from "./position.ts";
 import { type JetstreamReader, jetstreamReader } from "./reading/jetstream-reader.ts";
-import { streamName as defaultStreamName, everySubject } from "./subjects.ts";
+import { everySubject, streamOf, workspaceFilter } from "./subjects.ts";
 
 /** The log can't be used as it is; the message is one sentence for people. */
 export class LogUnusableError extends Error {
@@ -31,9 +32,9 @@ export class LogNotReadyError extends Error {
 
 /** How the log is opened. */
 export type OpenLogOptions = {
-  /** Create the stream if it is missing. Default true. */
+  readonly workspace: string;
+  /** Create the log if it is missing. Default true. */
   readonly create?: boolean;
-  readonly streamName?: string;
   /** A stream that has fewer gets this many. Default 1. */
   readonly replicas?: number;
   /** How long one request may take before its outcome counts as unknown. Default 2,000. */
@@ -42,8 +43,8 @@ export type OpenLogOptions = {
   readonly waitMs?: number;
   /** True when the caller knows that the server syncs every message to disk: a server can't be asked. */
   readonly syncKnown?: boolean;
-  /** How many pulls of history may run at once in this process; the rest wait their turn. Default 256. */
-  readonly historyReaders?: number;
+  /** Lets so many pulls of history run at once; the rest wait their turn. Default 256 for this log alone. */
+  readonly historyReaders?: Semaphore;
   /** How many of the newest events the shared tail keeps. Default 4,096 events and 32 MiB. */
   readonly ring?: RingLimits;
   /** Sessions that its readers leave out. */
@@ -60,14 +61,14 @@ export type Log = AsyncDisposable & {
 };
 
 /**
- * There is no log, although events were recorded on this nats-server. It serves no stream whose description (`meta.inf`)
+ * A workspace has no log, although events were recorded in it. The nats-server serves no stream whose description (`meta.inf`)
  * it can't read, and puts a new stream of the same name over the messages of the old one.
  */
 export class LogLostError extends LogUnusableError {
-  constructor({ epoch, seq }: KnownEnd, cause: unknown) {
+  constructor(workspace: string, { epoch, seq }: KnownEnd, cause: unknown) {
     const last = formatPosition({ epoch, offset: endOf(seq) });
     super(
-      `the nats-server has no log (the stream ${defaultStreamName}), but events up to position ${last} were recorded on it: its data are damaged or were deleted. Bring its files back (such as meta.inf) and start it again, restore a backup with \`tapedeck restore\`, or continue with what is left, under new positions, with \`tapedeck new-epoch\`.`,
+      `the nats-server has no log of the workspace "${workspace}" (the stream ${streamOf(workspace)}), but events up to position ${last} were recorded in it: its data are damaged or were deleted. Bring its files back (such as meta.inf) and start it again, restore a backup with \`tapedeck restore\`, or continue with what is left, under new positions, with \`tapedeck new-epoch\`.`,
       { cause },
     );
   }
@@ -79,31 +80,23 @@ const noJetStream = 10039;
 const noPeers = 10005;
 
 /**
- * Opens the log on a NATS connection, and creates it if it is missing. Processes that create it at the same time agree
+ * Opens the log of a workspace on a NATS connection, and creates it if it is missing. Processes that create it at the same time agree
  * on one epoch. Disposing ends every follow; the connection stays the caller's.
  * @throws LogUnusableError when the server is too old or without JetStream, or the stream is missing, not Tapedeck's, or
  * of another format; LogNotReadyError when no server answers for it in time
  */
-export async function openLog(nc: NatsConnection, options: OpenLogOptions = {}): Promise<Log> {
-  const { streamName = defaultStreamName, timeoutMs = 2_000, warn = () => {} } = options;
+export async function openLog(nc: NatsConnection, options: OpenLogOptions): Promise<Log> {
+  const { workspace, timeoutMs = 2_000, warn = () => {} } = options;
+  const streamName = streamOf(workspace);
   refuseOldServer(nc);
   const jsm = await jetstreamManager(nc, { timeout: timeoutMs, checkAPI: false });
   const info = await whenReady(options.waitMs ?? 10_000, async () =>
-    raiseReplicas(jsm, await streamInfo(jsm, streamName, options), options.replicas ?? 1),
+    raiseReplicas(jsm, await streamInfo(jsm, options), options.replicas ?? 1),
   ).catch((cause) => {
-    throw refusalOf(cause, streamName, nc);
+    throw refusalOf(cause, `the stream ${streamName}`, nc);
   });
   const epoch = checkedEpoch(info, streamName);
-  if (!options.syncKnown) {
-    warn(
-      "can't tell whether this nats-server syncs every message to disk: set `jetstream { sync_interval: always }` in its configuration",
-    );
-  }
-  if ((nc.info?.max_payload ?? 0) < largestMessageBytes) {
-    warn(
-      `events above ${nc.info?.max_payload} bytes won't fit: set \`max_payload: 8MB\` in the nats-server's configuration`,
-    );
-  }
+  warnOfServer(nc, options);
   const reader = jetstreamReader({
     nc,
     jsm,
@@ -113,7 +106,7 @@ export async function openLog(nc: NatsConnection, options: OpenLogOptions = {}):
     info,
     timeoutMs,
     warn,
-    historyReaders: options.historyReaders ?? 256,
+    historyReaders: options.historyReaders ?? new Semaphore(256),
     ...(options.ring && { limits: options.ring }),
     erased: options.erased,
   });
@@ -126,6 +119,35 @@ export async function openLog(nc: NatsConnection, options: OpenLogOptions = {}):
   };
 }
 
+/** What of the logs' server is asked before any of them is opened. */
+export type LogServerOptions = Pick<OpenLogOptions, "timeoutMs" | "waitMs" | "syncKnown" | "warn">;
+
+/**
+ * Waits until the logs of this server can be opened.
+ * @throws LogUnusableError when the server is too old or without JetStream; LogNotReadyError when none answers in time
+ */
+export async function reachLogs(nc: NatsConnection, options: LogServerOptions = {}): Promise<void> {
+  refuseOldServer(nc);
+  const jsm = await jetstreamManager(nc, { timeout: options.timeoutMs ?? 2_000, checkAPI: false });
+  await whenReady(options.waitMs ?? 10_000, () => jsm.streams.names(everySubject).next()).catch((cause) => {
+    throw refusalOf(cause, "the logs", nc);
+  });
+  warnOfServer(nc, options);
+}
+
+function warnOfServer(nc: NatsConnection, { syncKnown, warn = () => {} }: LogServerOptions): void {
+  if (!syncKnown) {
+    warn(
+      "can't tell whether this nats-server syncs every message to disk: set `jetstream { sync_interval: always }` in its configuration",
+    );
+  }
+  if ((nc.info?.max_payload ?? 0) < largestMessageBytes) {
+    warn(
+      `events above ${nc.info?.max_payload} bytes won't fit: set \`max_payload: 8MB\` in the nats-server's configuration`,
+    );
+  }
+}
+
 function refuseOldServer(nc: NatsConnection): void {
   const version = nc.info?.version ?? "";
   const [major = 0, minor = 0] = version.split(".").map(Number);
@@ -134,14 +156,16 @@ function refuseOldServer(nc: NatsConnection): void {
 }
 
 /** Asks before it creates: not every service's user may create the log. */
-async function streamInfo(jsm: JetStreamManager, name: string, options: OpenLogOptions): Promise<StreamInfo> {
+async function streamInfo(jsm: JetStreamManager, options: OpenLogOptions): Promise<StreamInfo> {
+  const { workspace } = options;
+  const name = streamOf(workspace);
   try {
     return await jsm.streams.info(name);
   } catch (cause) {
     if (options.create === false || !isNotFound(cause)) throw cause;
-    const [lost] = await knownEnds(jsm);
-    if (lost !== undefined) throw new LogLostError(lost, cause);
-    return (await createStream(jsm, name, options)) ?? (await madeElsewhere(jsm, name));
+    const [lost] = await knownEnds(jsm, workspace);
+    if (lost !== undefined) throw new LogLostError(workspace, lost, cause);
+    return (await createStream(jsm, options)) ?? (await madeElsewhere(jsm, name));
   }
 }
 
@@ -157,23 +181,22 @@ async function madeElsewhere(jsm: JetStreamManager, name: string): Promise<Strea
 /** Undefined if another process has created it, maybe a moment ago. */
 async function createStream(
   jsm: JetStreamManager,
-  name: string,
-  { replicas = 1 }: OpenLogOptions,
+  { workspace, replicas = 1 }: OpenLogOptions,
 ): Promise<StreamInfo | undefined> {
   try {
-    return await jsm.streams.add(newStream(name, replicas));
+    return await jsm.streams.add(newStream(workspace, replicas));
   } catch (cause) {
     if (codeOf(cause) === streamExists) return undefined;
-    if (isForbidden(cause)) throw new LogMissingError(name, cause);
+    if (isForbidden(cause)) throw new LogMissingError(streamOf(workspace), cause);
     throw cause;
   }
 }
 
-/** The stream of a log that begins. */
-export function newStream(name: string, replicas: number): Partial<StreamConfig> & { name: string } {
+/** The stream of a workspace's log that begins. */
+export function newStream(workspace: string, replicas: number): Partial<StreamConfig> & { name: string } {
   return {
-    name,
-    subjects: [everySubject],
+    name: streamOf(workspace),
+    subjects: [workspaceFilter(workspace)],
     storage: "file",
     num_replicas: replicas,
     allow_direct: true,
@@ -229,7 +252,7 @@ function checkedEpoch(info: StreamInfo, name: string): string {
 }
 
 /** What an opening rejects with: an error other than LogUnusableError may be gone at the next try. */
-function refusalOf(cause: unknown, name: string, nc: NatsConnection): Error {
+function refusalOf(cause: unknown, what: string, nc: NatsConnection): Error {
   const { message } = cause as Error;
   // The one mends by itself, and the other has its sentence.
   if (cause instanceof LogMissingError || cause instanceof LogUnusableError) return cause;
@@ -240,14 +263,14 @@ function refusalOf(cause: unknown, name: string, nc: NatsConnection): Error {
     );
   }
   if (isNotFound(cause)) {
-    return new LogUnusableError(`there is no stream ${name} on this nats-server yet.`, { cause });
+    return new LogUnusableError(`${what} is not on this nats-server yet.`, { cause });
   }
   if (isWithoutJetStream(cause, nc)) {
     return new LogUnusableError("this nats-server runs without JetStream: start it with a `jetstream` block.", {
       cause,
     });
   }
-  const text = `the stream ${name} can't be opened: ${message}.`;
+  const text = `${what} can't be opened: ${message}.`;
   return isRefusal(cause) ? new LogUnusableError(text, { cause }) : new LogNotReadyError(text, { cause });
 }
 
@@ -261,6 +284,11 @@ function isWithoutJetStream(cause: unknown, { info }: NatsConnection): boolean {
 /** The server has answered, and not that it is not ready: as one that is busy, starts, or elects a leader. */
 function isRefusal(cause: unknown): boolean {
   return cause instanceof JetStreamApiError && cause.apiError().code !== 503 && cause.code !== noPeers;
+}
+
+/** Whether a log could not be opened because the workspace has none. */
+export function isLogMissing(error: unknown): boolean {
+  return error instanceof LogUnusableError && !(error instanceof LogLostError) && isNotFound(error.cause);
 }
 
 function isNotFound(error: unknown): boolean {

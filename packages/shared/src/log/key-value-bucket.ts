@@ -1,5 +1,5 @@
 import { JetStreamApiError, type JetStreamManager, type StreamConfig } from "@nats-io/jetstream";
-import { replicasOfLog, replicateAsLog } from "./cluster/replicas.ts";
+import { replicasOfLogs, replicateAsLogs } from "./cluster/replicas.ts";
 
 const streamExists = 10058;
 
@@ -25,11 +25,11 @@ export async function ensureBucket(
       allow_direct: true,
       allow_rollup_hdrs: true,
       deny_delete: true,
-      num_replicas: await replicasOfLog(jsm),
+      num_replicas: await replicasOfLogs(jsm),
       ...more,
     });
   } catch (cause) {
     if (!(cause instanceof JetStreamApiError && cause.code === streamExists)) throw cause;
-    await replicateAsLog(jsm, stream);
+    await replicateAsLogs(jsm, stream);
   }
 }

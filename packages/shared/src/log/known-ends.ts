@@ -2,24 +2,23 @@ import type { JetStreamManager } from "@nats-io/jetstream";
 import { z } from "zod";
 import { isForbidden } from "./cluster/replicas.ts";
 import type { Sequence } from "./offset.ts";
-import { endsRoot, endsStream } from "./subjects.ts";
+import { endSubjects, endsStream } from "./subjects.ts";
 
 /** How far a log had come, by one source's end or by query's tables. */
 export type KnownEnd = { readonly epoch: string; readonly seq: Sequence };
 
 const endSchema = z.looseObject({ epoch: z.string(), seq: z.number() });
 
-/** The ends of sources and of tables are of events; where a log begins says nothing of any. */
-const subjects = [`${endsRoot}.tables`, `${endsRoot}.source.>`] as const;
-
 /**
- * What is kept beside the log of logs that had events, one entry for each epoch, with the furthest end. Empty where nothing
- * is kept, or this user may not read it: such a user may not create a log, either. Rejects when NATS can't be asked.
+ * What is kept beside a workspace's log of logs that had events, one entry for each epoch, with the furthest end. Empty where
+ * nothing is kept, or this user may not read it: such a user may not create a log, either. Rejects when NATS can't be asked.
  */
-export async function knownEnds(jsm: JetStreamManager): Promise<readonly KnownEnd[]> {
+export async function knownEnds(jsm: JetStreamManager, workspace: string): Promise<readonly KnownEnd[]> {
   const furthest = new Map<string, Sequence>();
+  // The ends of sources and of tables are of events; where a log begins says nothing of any.
+  const { tables, sources } = endSubjects(workspace);
   try {
-    for (const next_by_subj of subjects) {
+    for (const next_by_subj of [tables, sources]) {
       for (let seq = 1; ; ) {
         const query = { seq, next_by_subj };
         const message = await jsm.streams.getMessage(endsStream, query);

@@ -2,12 +2,17 @@ import { kindNoun, ownChannel, textKinds } from "../events/kinds.ts";
 import { asciiName, nameOfAscii, type SourceName, type SourceParts } from "../source.ts";
 import { withoutCovered } from "./subject-match.ts";
 
-/** The stream of the log, unless a setting names another one. */
-export const streamName = "TAPEDECK";
+/** A workspace's log is a stream of its own. No other stream of Tapedeck begins so, in any case of the letters. */
+const streamPrefix = "TAPEDECK_LOG_";
 
-/** The stream of a workspace's log. All workspaces share one. */
-export function streamOf(_workspace: string): string {
-  return streamName;
+/** The stream of a workspace's log: at most 205 characters, and different for each name, also on a disk that knows no cases. */
+export function streamOf(workspace: string): string {
+  return `${streamPrefix}${asciiName(workspace)}`;
+}
+
+/** Undefined for another stream than a log. */
+export function workspaceOfStream(stream: string): string | undefined {
+  return stream.startsWith(streamPrefix) ? nameOfAscii(stream.slice(streamPrefix.length)) : undefined;
 }
 
 const root = "tapedeck.v2";
@@ -109,7 +114,7 @@ export function workspaceFilter(workspace: string): string {
   return `${root}.${asciiName(workspace)}.>`;
 }
 
-/** The subjects of all events of the log. */
+/** The subjects of all events of all logs. */
 export const everySubject = `${root}.>`;
 
 /** Where control calls for a source are requested (core NATS request, not in the stream). */
@@ -151,18 +156,55 @@ export function sourceOfSubject(subject: string): SourceName | undefined {
     : undefined;
 }
 
-/** Where the end of each source is kept (a stream of its own, beside the log). */
-export function endSubject(source: SourceName): string {
-  return `${endsRoot}.source.${placeIn(source)}`;
+/** The stream that knows how far sources and tables have come, outside the logs. */
+export const endsStream = "TAPEDECK_ENDS";
+
+const endsRoot = "tapedeck.ends";
+
+/** All subjects of that stream. */
+export const everyEndSubject = `${endsRoot}.>`;
+
+/** What is kept there of a workspace. */
+export type EndSubjects = {
+  readonly all: string;
+  /** The end of each source is in one; see endSubject. */
+  readonly sources: string;
+  /** How far query's tables have come. */
+  readonly tables: string;
+  /** Where the log begins on purpose. */
+  readonly first: string;
+  /** What the log has lost. */
+  readonly holes: string;
+  /** The key of frames' identities. */
+  readonly key: string;
+  /** Sources that have a place, but no end yet. */
+  readonly reserved: string;
+};
+
+export function endSubjects(workspace: string): EndSubjects {
+  const root = `${endsRoot}.${asciiName(workspace)}`;
+  return {
+    all: `${root}.>`,
+    sources: `${root}.source.>`,
+    tables: `${root}.tables`,
+    first: `${root}.first`,
+    holes: `${root}.holes`,
+    key: `${root}.key`,
+    reserved: `${root}.reserved`,
+  };
 }
 
-/** The stream that knows how far sources and tables have come, outside the log. */
-export const endsStream = "TAPEDECK_ENDS";
-/** The first tokens of its subjects. */
-export const endsRoot = "tapedeck.ends";
+/** Where the end of a source is kept. */
+export function endSubject(source: SourceName): string {
+  const [workspace, ...parts] = placeIn(source).split(".");
+  return `${endsRoot}.${workspace}.source.${parts.join(".")}`;
+}
 
-/** How far query's tables have come. */
-export const tablesEndSubject = `${endsRoot}.tables`;
+/** The source of such a subject. */
+export function sourceOfEndSubject(subject: string): SourceName {
+  const [, , workspace = "", , ...parts] = subject.split(".");
+  return [workspace, ...parts].map(nameOfAscii).join("/") as SourceName;
+}
 
 function sourceSubject(source: SourceName): string {
   return `${root}.${placeIn(source)}`;

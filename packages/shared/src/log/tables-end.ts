@@ -1,42 +1,46 @@
 import type { NatsConnection } from "nats";
 import { z } from "zod";
+import { asciiName, nameOfAscii } from "../source.ts";
 import { delay } from "../sync/delay.ts";
 import { startInterval, stopTimer } from "../sync/timers.ts";
 import type { Sequence } from "./offset.ts";
-import { tablesEndSubject } from "./subjects.ts";
+import { endSubjects } from "./subjects.ts";
 
-/** The end of the tables, of one workspace or of the one that is farthest: the log had everything up to this message. */
+/** The end of a workspace's tables: its log had everything up to this message. */
 export type TablesEnd = { readonly epoch: string; readonly seq: Sequence };
 
 /** How far query's tables have come, as query reports it. */
 export const tablesEndSchema = z.object({ epoch: z.string(), seq: z.number() });
 
-/** A request that query answers; it is not stored. Its text is the workspace; empty: the farthest one. */
-const requestSubject = "tapedeck.tables.end";
+/** A request that query answers for a workspace; it is not stored. */
+const requestSubject = (workspace: string) => `tapedeck.tables.${asciiName(workspace)}.end`;
+const workspaceOf = (subject: string) => nameOfAscii(subject.split(".")[2] ?? "");
 const retryMs = 100;
 
+/** The ends of the tables of the workspaces that are projected, by workspace. */
+export type TablesEnds = ReadonlyMap<string, TablesEnd>;
+
 /**
- * Reports to ingest how far query's tables have come, until it is disposed of: on request, and at most every `everyMs`
- * when it has changed.
+ * Reports to ingest how far query's tables of each workspace have come, until it is disposed of: on request, and at most
+ * every `everyMs` what has changed.
  */
-export function reportTablesEnd(
-  nats: NatsConnection,
-  now: (workspace?: string) => TablesEnd,
-  everyMs = 1_000,
-): Disposable {
-  const encoded = (workspace?: string) => JSON.stringify(now(workspace));
-  let published = "";
+export function reportTablesEnds(nats: NatsConnection, now: () => TablesEnds, everyMs = 1_000): Disposable {
+  const published = new Map<string, string>();
   const write = () => {
-    const end = encoded();
-    if (end === published || nats.isClosed()) return;
-    nats.publish(tablesEndSubject, end);
-    published = end;
+    if (nats.isClosed()) return;
+    for (const [workspace, end] of now()) {
+      const encoded = JSON.stringify(end);
+      if (encoded === published.get(workspace)) continue;
+      nats.publish(endSubjects(workspace).tables, encoded);
+      published.set(workspace, encoded);
+    }
   };
   write();
   const timer = startInterval(write, everyMs).unref();
-  const requests = nats.subscribe(requestSubject, {
+  const requests = nats.subscribe(requestSubject("*"), {
     callback: (error, message) => {
-      if (error === null) message.respond(encoded(message.string() || undefined));
+      const end = error === null ? now().get(workspaceOf(message.subject)) : undefined;
+      if (end !== undefined) message.respond(JSON.stringify(end));
     },
   });
   return {
@@ -49,16 +53,18 @@ export function reportTablesEnd(
   };
 }
 
-/** Query's answer; undefined if none comes within the time, or the signal aborts. */
+/** Query's answer for a workspace; undefined if none comes within the time, or the signal aborts. */
 export async function requestTablesEnd(
   nats: NatsConnection,
+  workspace: string,
   waitMs: number,
-  { workspace = "", signal }: { readonly workspace?: string; readonly signal?: AbortSignal } = {},
+  signal?: AbortSignal,
 ): Promise<TablesEnd | undefined> {
   const end = performance.now() + waitMs;
   while (signal?.aborted !== true && performance.now() < end) {
     try {
-      const { data } = await nats.request(requestSubject, workspace, { timeout: Math.max(1, end - performance.now()) });
+      const timeout = Math.max(1, end - performance.now());
+      const { data } = await nats.request(requestSubject(workspace), "", { timeout });
       return tablesEndSchema.parse(JSON.parse(new TextDecoder().decode(data)));
     } catch {
       await delay(retryMs, signal);

@@ -1,10 +1,12 @@
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { HolesWatch, type KnownHole } from "@tapedeck/shared/log/holes/known-holes";
-import { type Log, LogUnusableError } from "@tapedeck/shared/log/jetstream";
+import { isLogMissing, type Log, LogUnusableError } from "@tapedeck/shared/log/jetstream";
 import { type LogReader, LogReplacedError } from "@tapedeck/shared/log/log";
+import { requestLog } from "@tapedeck/shared/log/open-on-request";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { abortable } from "@tapedeck/shared/sync/abortable";
 import { startTimer, stopTimer, type Timer, timeoutSignal } from "@tapedeck/shared/sync/timers";
+import type { NatsConnection } from "nats";
 import type { LogLink } from "../log-link.ts";
 import type { GatewayMetrics } from "../metrics.ts";
 import { watchedReader } from "./watched-reader.ts";
@@ -74,17 +76,16 @@ export class UsedWorkspace<Apis> implements Disposable, WorkspaceLog {
   [Symbol.dispose](): void {
     this.#isOver = true;
     stopTimer(this.#idle);
-    this.#holes?.[Symbol.dispose]();
   }
 
   async #open(): Promise<void> {
     const { workspace, link, counted, logger } = this.#options;
     try {
-      const opened = await link.logs().of(workspace);
       const { connection: nats } = link.nats();
+      const opened = await openedOrBegun(link.logs(), nats, workspace);
       if (this.#isOver) return;
       const warn = (message: string, fields = {}) => logger.warn({ ...fields, workspace }, message);
-      this.#holes = new HolesWatch({ nats, epoch: opened.epoch, warn });
+      this.#holes = new HolesWatch({ nats, workspace, epoch: opened.epoch, warn });
       await this.#holes.loaded;
       this.#reader = counted(watchedReader(opened.reader, this.#watchOf(opened)));
       this.#failure = undefined;
@@ -117,6 +118,20 @@ export class UsedWorkspace<Apis> implements Disposable, WorkspaceLog {
     if (this.#isOver) return;
     this[Symbol.dispose]();
     this.#options.over(replaced);
+  }
+}
+
+/** A workspace in which nothing has been recorded gets its log now, so that its callers have positions to resume from. */
+async function openedOrBegun(logs: ReturnType<LogLink["logs"]>, nats: NatsConnection, workspace: string): Promise<Log> {
+  try {
+    return await logs.of(workspace);
+  } catch (error) {
+    if (!isLogMissing(error)) throw error;
+    await requestLog(nats, workspace).catch((cause: Error) => {
+      const text = `nothing is recorded in the workspace "${workspace}" yet, and no ingest begins its log: ${cause.message}`;
+      throw new TapedeckError("not_ready", text, {}, { cause });
+    });
+    return logs.of(workspace);
   }
 }
 

@@ -16,6 +16,7 @@ function watchEvery(everyMs: number, reported = new Map<SourceName, number>()) {
   };
   const recordFact = async () => {};
   const watch = new DamageWatch({
+    workspace: "acme",
     check,
     epoch: "abc123",
     recordFact,

@@ -12,6 +12,7 @@ import type { LogCheckResult } from "./log-check.ts";
 export type DamageWatchOptions = {
   /** Undefined when it was not this process's turn, or it is stopped. Rejects when the log is unavailable. */
   readonly check: () => Promise<LogCheckResult | undefined>;
+  readonly workspace: string;
   readonly epoch: string;
   /** Records a fact of a session, or of the source where that is empty; resolves when it is in the log. */
   readonly recordFact: (source: SourceName, session: string, fact: Fact) => Promise<void>;
@@ -53,7 +54,7 @@ export class DamageWatch implements AsyncDisposable {
     if (all === 0) return undefined;
     const byCount = [...lost].toSorted(([, a], [, b]) => b - a);
     const sources = shortList(byCount.map(([source, count]) => `${source} ${count}`));
-    return `the log has lost ${all} recorded ${all === 1 ? "event" : "events"}, because its files were damaged (${sources}): session.gap events show where; \`tapedeck restore\` restores a backup`;
+    return `the log of the workspace "${this.#options.workspace}" has lost ${all} recorded ${all === 1 ? "event" : "events"}, because its files were damaged (${sources}): session.gap events show where; \`tapedeck restore\` restores a backup`;
   }
 
   async #run(): Promise<void> {
@@ -68,7 +69,7 @@ export class DamageWatch implements AsyncDisposable {
   }
 
   async #check(): Promise<"all" | "unrecorded" | "failed"> {
-    const { check, logger, signal } = this.#options;
+    const { workspace, check, logger, signal } = this.#options;
     const began = performance.now();
     const checked = await check();
     if (checked === undefined) return "failed";
@@ -77,7 +78,7 @@ export class DamageWatch implements AsyncDisposable {
     for (const hole of holes) lost.set(hole.source, (lost.get(hole.source) ?? 0) + eventsOf(hole));
     const seconds = (performance.now() - began) / 1_000;
     this.#state = { lost, checkedSeq: lastSeq, seconds };
-    logger.info({ messages, lastSeq, seconds, holes: holes.length }, "the log was checked");
+    logger.info({ workspace, messages, lastSeq, seconds, holes: holes.length }, "the log was checked");
     let unrecorded = 0;
     for (const hole of holes) {
       if (signal.aborted) return "failed";

@@ -7,12 +7,11 @@ import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { RecorderClient } from "@tapedeck/proto/tapedeck/v1/recorder";
-import { holesSubject } from "@tapedeck/shared/log/holes/known-holes";
 import { type Log, openLog } from "@tapedeck/shared/log/jetstream";
 import { endOf, logStart, type Sequence, sequenceOf } from "@tapedeck/shared/log/offset";
 import { formatPosition, parsePosition } from "@tapedeck/shared/log/position";
-import { endsStream, tablesEndSubject } from "@tapedeck/shared/log/subjects";
-import { reportTablesEnd, type TablesEnd } from "@tapedeck/shared/log/tables-end";
+import { endSubjects, endsStream, streamOf } from "@tapedeck/shared/log/subjects";
+import { reportTablesEnds, type TablesEnd } from "@tapedeck/shared/log/tables-end";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
 import { newEvent, testWriter } from "@tapedeck/shared/testing/log-messages";
 import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
@@ -22,8 +21,8 @@ import { connect, type NatsConnection } from "nats";
 import { expect, it } from "vitest";
 import { readConfig } from "../config.ts";
 import { startIngest } from "../ingest.ts";
-import { openEnds } from "../record/journal/ends.ts";
 import { framesOf, openLogReader, testLogger } from "../testing/ingest-harness.ts";
+import { openTestEnds } from "../testing/test-ends.ts";
 
 const named = (developer: string) =>
   sourceName({ workspace: "default", developer, project: "shop", upstream: "skaffold" });
@@ -39,8 +38,8 @@ type Readiness = {
 /** Adds events of both sources in turns, enough for three files of the store. */
 async function fill(nats: TestNats): Promise<{ alice: number; bob: number }> {
   const nc = await connect({ servers: nats.url });
-  await using log = await openLog(nc);
-  await using ends = await openEnds(nc, { epoch: log.epoch });
+  await using log = await openLog(nc, { workspace: "default" });
+  await using ends = await openTestEnds(nc, { workspace: "default", epoch: log.epoch });
   const [a, b] = [testWriter(log.writer, alice), testWriter(log.writer, bob)];
   const large = { session, summary: "x".repeat(60_000) };
   let last = { alice: 0, bob: 0 };
@@ -122,7 +121,7 @@ it.each(Object.keys(damages))(
     await using nats = await startTestNats({ syncAlways: true });
     await fill(nats);
     await nats.stop();
-    const folder = nats.streamFolder("TAPEDECK");
+    const folder = nats.streamFolder(streamOf("default"));
     expect((await readdir(folder)).filter((name) => name.endsWith(".blk"))).toHaveLength(3);
     await damages[what]?.(folder);
     await nats.restart();
@@ -178,14 +177,14 @@ it("the log is read again and again while ingest runs: what is lost meanwhile is
   await using ingest = await ingestOn(nats, { TAPEDECK_INGEST_CHECK_EVERY: "50ms" });
   expect(await ingest.checked(300)).toEqual([]);
   expect((await ingest.ready()).details).toBeUndefined();
-  await (await jetstreamManager(logReader.nats)).streams.deleteMessage("TAPEDECK", 100);
+  await (await jetstreamManager(logReader.nats)).streams.deleteMessage(streamOf("default"), 100);
   const isTold = async () =>
     (await ingest.ready()).details?.warnings?.[0]?.startsWith("the log has lost 1 recorded event,");
   await until(isTold, { message: "the loss to be reported" });
   expect(await ingest.checked(301)).toHaveLength(1);
   // Also when a gap in the log has reported it.
   const kept = await (await jetstreamManager(logReader.nats)).streams.getMessage(endsStream, {
-    last_by_subj: holesSubject,
+    last_by_subj: endSubjects("default").holes,
   });
   const hole = { source: alice, sessions: [session], first: 100, last: 100 };
   expect(kept?.json()).toEqual({ epoch: logReader.log.epoch, holes: [hole] });
@@ -197,7 +196,7 @@ it.each(["the last message", "the last file"])(
     await using nats = await startTestNats({ syncAlways: true });
     await fill(nats);
     await nats.stop();
-    const last = join(nats.streamFolder("TAPEDECK"), "3.blk");
+    const last = join(nats.streamFolder(streamOf("default")), "3.blk");
     if (what === "the last file") await rm(last);
     else await flip(last, -300);
     await nats.restart();
@@ -220,7 +219,7 @@ it("a log that lost its end is refused: no position is given twice", async () =>
   await using nats = await startTestNats({ syncAlways: true });
   await fill(nats);
   await nats.kill();
-  await truncate(join(nats.streamFolder("TAPEDECK"), "3.blk"), 700_000);
+  await truncate(join(nats.streamFolder(streamOf("default")), "3.blk"), 700_000);
   await nats.restart();
   await using logReader = await openLogReader(nats.url);
   const lastSeq = await lastMessage(logReader.log);
@@ -236,7 +235,7 @@ const recording = loadRecording(`${recordings.skaffold}/01-dev-success-3-artifac
 
 async function cutInHalf(nats: TestNats): Promise<void> {
   await nats.kill();
-  const file = join(nats.streamFolder("TAPEDECK"), "1.blk");
+  const file = join(nats.streamFolder(streamOf("default")), "1.blk");
   await truncate(file, Math.floor((await stat(file)).size / 2));
   await nats.restart();
 }
@@ -307,10 +306,10 @@ it("so is one that lost what ingest itself had recorded", async () => {
 it.each(["is asked", "has recorded before"])("so is one that ends before query's tables, which %s", async (what) => {
   await using nats = await startTestNats({ syncAlways: true });
   const nc = await connect({ servers: nats.url, maxReconnectAttempts: -1 });
-  await using log = await openLog(nc);
-  await (await openEnds(nc, { epoch: log.epoch }))[Symbol.asyncDispose]();
+  await using log = await openLog(nc, { workspace: "default" });
+  await (await openTestEnds(nc, { workspace: "default", epoch: log.epoch }))[Symbol.asyncDispose]();
   let seq = 1;
-  const reporting = reportTablesEnd(nc, () => ({ epoch: log.epoch, seq }), 600_000);
+  const reporting = reportTablesEnds(nc, () => new Map([["default", { epoch: log.epoch, seq }]]), 600_000);
   await until(async () => (await lastTold(nc)) === 1, { message: "query to be known" });
   seq = await testWriter(log.writer, alice).append(20, { session });
   if (what === "has recorded before") {
@@ -331,7 +330,7 @@ it.each(["is asked", "has recorded before"])("so is one that ends before query's
 
 async function lastTold(nc: NatsConnection): Promise<number | undefined> {
   const { streams } = await jetstreamManager(nc);
-  const reported = await streams.getMessage(endsStream, { last_by_subj: tablesEndSubject });
+  const reported = await streams.getMessage(endsStream, { last_by_subj: endSubjects("default").tables });
   return reported?.json<TablesEnd>().seq;
 }
 

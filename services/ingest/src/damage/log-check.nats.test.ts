@@ -1,6 +1,6 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { openLog } from "@tapedeck/shared/log/jetstream";
-import { streamName } from "@tapedeck/shared/log/subjects";
+import { streamOf } from "@tapedeck/shared/log/subjects";
 import { sourceName } from "@tapedeck/shared/source";
 import { acknowledged, publishEach } from "@tapedeck/shared/testing/log-messages";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
@@ -9,7 +9,7 @@ import { connect } from "nats";
 import { expect, it } from "vitest";
 import type { Fact } from "../normalize/fact.ts";
 import { Numbering } from "../record/frames/numbering.ts";
-import { openEnds } from "../record/journal/ends.ts";
+import { openTestEnds } from "../testing/test-ends.ts";
 import { checkLog, type LogCheckOptions } from "./log-check.ts";
 import { droppedBy } from "./watch-damage.ts";
 
@@ -21,8 +21,8 @@ async function harness(textTtl?: number) {
   await using stack = new AsyncDisposableStack();
   const nats = stack.use(await startTestNats());
   const nc = stack.adopt(await connect({ servers: nats.url }), (connection) => connection.close());
-  const log = stack.use(await openLog(nc, { syncKnown: true, timeoutMs: 20_000 }));
-  const ends = stack.use(await openEnds(nc, { epoch: log.epoch, everyMs: 1 }));
+  const log = stack.use(await openLog(nc, { workspace: "w", syncKnown: true, timeoutMs: 20_000 }));
+  const ends = stack.use(await openTestEnds(nc, { workspace: "w", epoch: log.epoch, everyMs: 1 }));
   const jsm = await jetstreamManager(nc);
   const numbers = new Numbering(source, undefined, textTtl === undefined ? undefined : { textTtl, channels: ["v2"] });
   numbers.begin("A");
@@ -46,11 +46,19 @@ async function harness(textTtl?: number) {
     const events = all.map(({ written }) => written);
     lastSeq = acknowledged(await log.writer.publish(source, "w1", events, lastSeq));
   };
-  const limit = async (limits: Parameters<typeof jsm.streams.update>[1]) => jsm.streams.update(streamName, limits);
+  const limit = async (limits: Parameters<typeof jsm.streams.update>[1]) => jsm.streams.update(streamOf("w"), limits);
   const check = (more: Partial<LogCheckOptions> = {}) => {
     const signal = AbortSignal.timeout(60_000);
     const pace = { rest: async () => {} };
-    return checkLog({ log, ends, dropped: () => droppedBy(nc), rate: 1_000_000, pace, signal, ...more });
+    return checkLog({
+      log,
+      ends,
+      dropped: () => droppedBy({ nats: nc, workspace: "w" }),
+      rate: 1_000_000,
+      pace,
+      signal,
+      ...more,
+    });
   };
   /** `meanwhile` happens when the first message was read. */
   const checkWhile = (meanwhile: () => Promise<unknown>) =>
@@ -87,7 +95,7 @@ it("text that expires while the log is read is not lost", async () => {
   await using on = await harness(1);
   await on.reported("build.started", "log.written", "build.started");
   const textIsDropped = () =>
-    until(async () => (await on.jsm.streams.info(streamName)).state.messages === 2, { message: "the text to go" });
+    until(async () => (await on.jsm.streams.info(streamOf("w"))).state.messages === 2, { message: "the text to go" });
   expect(await on.checkWhile(textIsDropped)).toMatchObject({ holes: [], messages: 2 });
 });
 
@@ -96,10 +104,10 @@ it("messages that are dropped on purpose while the log is read are not lost; tho
   await on.reported(...facts(20));
   const purged = await on.checkWhile(async () => {
     await on.ends.dropBefore(11);
-    await on.jsm.streams.purge(streamName, { seq: 11 });
+    await on.jsm.streams.purge(streamOf("w"), { seq: 11 });
   });
   expect(purged).toMatchObject({ holes: [], messages: 11 });
-  await on.jsm.streams.deleteMessage(streamName, 15);
+  await on.jsm.streams.deleteMessage(streamOf("w"), 15);
   expect((await on.check())?.holes).toMatchObject([{ after: 14, before: 16 }]);
 });
 
@@ -110,7 +118,7 @@ it("messages with several events are whole, and each event of one that is gone i
   await on.reportedTogether(...facts(7));
   await on.reported("build.started");
   expect(await on.check()).toMatchObject({ holes: [], messages: 4 });
-  await on.jsm.streams.deleteMessage(streamName, 3);
+  await on.jsm.streams.deleteMessage(streamOf("w"), 3);
   expect((await on.check())?.holes).toMatchObject([
     { after: 2, before: 4, missing: [{ first: 8, last: 14, events: 7 }] },
   ]);
@@ -132,16 +140,16 @@ it("a limit on each subject drops anywhere", async () => {
   await on.limit({ max_msgs_per_subject: -1 });
   expect((await on.check())?.holes).toEqual([]);
   await on.reported(...facts(2));
-  await on.jsm.streams.deleteMessage(streamName, 5);
+  await on.jsm.streams.deleteMessage(streamOf("w"), 5);
   expect((await on.check())?.holes).toMatchObject([{ after: 4, before: 6 }]);
 });
 
 it("messages dropped before anybody said where the log begins are not lost; those that go later are", async () => {
   await using on = await harness();
   await on.reported(...facts(20));
-  await on.jsm.streams.purge(streamName, { seq: 11 });
+  await on.jsm.streams.purge(streamOf("w"), { seq: 11 });
   expect(await on.check()).toMatchObject({ holes: [], messages: 10 });
-  await on.jsm.streams.deleteMessage(streamName, 15);
+  await on.jsm.streams.deleteMessage(streamOf("w"), 15);
   expect((await on.check())?.holes).toMatchObject([{ after: 14, before: 16 }]);
 });
 
@@ -149,7 +157,7 @@ it("a beginning that was there when the log was first read is lost when it is go
   await using on = await harness();
   await on.reported(...facts(20));
   expect(await on.check()).toMatchObject({ holes: [], messages: 20 });
-  await on.jsm.streams.purge(streamName, { seq: 11 });
+  await on.jsm.streams.purge(streamOf("w"), { seq: 11 });
   expect((await on.check())?.holes).toMatchObject([{ after: undefined, before: 11 }]);
 });
 
@@ -194,7 +202,7 @@ it("the place of a hole is known until the log has its messages again; where the
   ]);
   expect(await places()).toEqual([]);
   // The log begins behind them.
-  for (const seq of [1, 2]) await on.jsm.streams.deleteMessage(streamName, seq);
+  for (const seq of [1, 2]) await on.jsm.streams.deleteMessage(streamOf("w"), seq);
   expect((await on.check())?.holes).toHaveLength(1);
   expect(await places()).toEqual([]);
 });

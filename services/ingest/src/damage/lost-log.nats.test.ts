@@ -5,16 +5,15 @@ import { renewEpoch } from "@tapedeck/shared/log/backup";
 import { newStream, openLog } from "@tapedeck/shared/log/jetstream";
 import { endOf, logStart, offsetOf } from "@tapedeck/shared/log/offset";
 import { belongsToLog, formatPosition } from "@tapedeck/shared/log/position";
-import { endsStream, streamName } from "@tapedeck/shared/log/subjects";
-import { silentLogger } from "@tapedeck/shared/service/logger";
+import { endsStream, streamOf } from "@tapedeck/shared/log/subjects";
 import { sourceName } from "@tapedeck/shared/source";
 import { newEvent, testWriter } from "@tapedeck/shared/testing/log-messages";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
 import { expect, it } from "vitest";
-import { openEnds } from "../record/journal/ends.ts";
-import { openStore } from "../store.ts";
+import { storesOn } from "../testing/opened-store.ts";
+import { openTestEnds } from "../testing/test-ends.ts";
 
 const source = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
 
@@ -26,13 +25,13 @@ async function harness() {
   const jsm = await jetstreamManager(nc);
   let epoch = "";
   {
-    await using log = await openLog(nc, { syncKnown: true });
+    await using log = await openLog(nc, { workspace: "acme", syncKnown: true });
     epoch = log.epoch;
     await testWriter(log.writer, source).append(20);
-    await using ends = await openEnds(nc, { epoch });
+    await using ends = await openTestEnds(nc, { workspace: "acme", epoch });
     ends.reached(source, 20, newEvent(source, 20).cursor);
   }
-  const description = join(nats.streamFolder(streamName), "..", "meta.inf");
+  const description = join(nats.streamFolder(streamOf("acme")), "..", "meta.inf");
   /** While the server does not run. */
   const whileStopped = async (change: () => Promise<unknown>) => {
     await nats.stop();
@@ -40,18 +39,23 @@ async function harness() {
     await nats.restart();
     await until(() => jsm.getAccountInfo(), { message: "the server to be back" });
   };
-  const owned = stack.move();
-  return {
+  const owned = new AsyncDisposableStack();
+  const on = {
     nats,
     nc,
     jsm,
     epoch,
     description,
     whileStopped,
-    start: () => openStore({ url: nats.url }, "I", silentLogger, AbortSignal.timeout(60_000)),
+    start: async () => {
+      const stores = owned.use(await storesOn(nats.url));
+      return stores.of("acme");
+    },
     position: (sequence: number) => formatPosition({ epoch, offset: endOf(sequence) }),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
+  owned.use(stack.move());
+  return on;
 }
 
 it("a log whose description is damaged is not begun anew; the file brings it back", async () => {
@@ -59,11 +63,11 @@ it("a log whose description is damaged is not begun anew; the file brings it bac
   const whole = await readFile(on.description);
   await on.whileStopped(() => writeFile(on.description, Buffer.alloc(whole.byteLength)));
   await expect(on.start()).rejects.toThrow(
-    `the nats-server has no log (the stream TAPEDECK), but events up to position ${on.position(20)} were recorded on it: its data are damaged or were deleted. Bring its files back (such as meta.inf) and start it again, restore a backup with \`tapedeck restore\`, or continue with what is left, under new positions, with \`tapedeck new-epoch\`.`,
+    `the nats-server has no log of the workspace "acme" (the stream TAPEDECK_LOG_acme), but events up to position ${on.position(20)} were recorded in it: its data are damaged or were deleted. Bring its files back (such as meta.inf) and start it again, restore a backup with \`tapedeck restore\`, or continue with what is left, under new positions, with \`tapedeck new-epoch\`.`,
   );
-  await expect(on.jsm.streams.info(streamName)).rejects.toThrow("not found");
+  await expect(on.jsm.streams.info(streamOf("acme"))).rejects.toThrow("not found");
   await on.whileStopped(() => writeFile(on.description, whole));
-  await using store = await on.start();
+  const store = await on.start();
   expect(store?.log.epoch).toBe(on.epoch);
 });
 
@@ -71,10 +75,10 @@ it("with new-epoch such a log goes on with its events and positions, over restar
   await using on = await harness();
   const { byteLength } = await readFile(on.description);
   await on.whileStopped(() => writeFile(on.description, Buffer.alloc(byteLength)));
-  const { epoch, lastSeq, formerEpochs } = await renewEpoch(on.nc);
+  const { epoch, lastSeq, formerEpochs } = await renewEpoch(on.nc, "acme");
   expect([lastSeq, formerEpochs]).toEqual([20, [{ epoch: on.epoch, lastSeq: 20 }]]);
   await on.whileStopped(async () => {});
-  await using store = await on.start();
+  const store = await on.start();
   const { reader } = store?.log ?? expect.fail("no log");
   expect(reader.epoch).toBe(epoch);
   const events = await Array.fromAsync(
@@ -86,21 +90,21 @@ it("with new-epoch such a log goes on with its events and positions, over restar
 
 it("a log that has taken the place of the one with the events is refused until new-epoch accepts it", async () => {
   await using on = await harness();
-  await on.jsm.streams.delete(streamName);
+  await on.jsm.streams.delete(streamOf("acme"));
   await expect(on.start()).rejects.toThrow("the nats-server has no log");
-  const { config } = await on.jsm.streams.add(newStream(streamName, 1));
+  const { config } = await on.jsm.streams.add(newStream("acme", 1));
   await expect(on.start()).rejects.toThrow(
     `the log (epoch ${config.metadata?.["tapedeck-epoch"]}) is not the one in which events up to position ${on.position(20)} were recorded. Restore that one with \`tapedeck restore\`, or continue with this one, under new positions, with \`tapedeck new-epoch\`.`,
   );
-  await renewEpoch(on.nc);
-  await using store = await on.start();
+  await renewEpoch(on.nc, "acme");
+  const store = await on.start();
   const { reader } = store?.log ?? expect.fail("no log");
   expect(belongsToLog(reader, { epoch: on.epoch, offset: offsetOf(1) })).toBe(false);
 });
 
 it("a new log begins where nothing is known of another one", async () => {
   await using on = await harness();
-  for (const name of [streamName, endsStream]) await on.jsm.streams.delete(name);
-  await using store = await on.start();
+  for (const name of [streamOf("acme"), endsStream]) await on.jsm.streams.delete(name);
+  const store = await on.start();
   expect(store?.log.epoch).not.toBe(on.epoch);
 });

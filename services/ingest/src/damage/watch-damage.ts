@@ -1,8 +1,8 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { isForbidden } from "@tapedeck/shared/log/cluster/replicas";
-import { streamName } from "@tapedeck/shared/log/subjects";
+import { streamOf } from "@tapedeck/shared/log/subjects";
 import type { Logger } from "@tapedeck/shared/service/logger";
-import type { NatsConnection } from "nats";
+import type { Semaphore } from "@tapedeck/shared/sync/semaphore";
 import { recordingDelays } from "../record/journal/recording-delays.ts";
 import { Pace } from "../record/maintain/pace.ts";
 import type { Recorder } from "../record/recorder.ts";
@@ -17,22 +17,24 @@ export type WatchDamage = {
   readonly recordFact: Recorder["recordFact"];
   readonly everyMs: number;
   readonly rate: number;
+  /** Lets one log be read at a time. */
+  readonly turns: Semaphore;
   readonly logger: Logger;
   readonly signal: AbortSignal;
 };
 
-/** Looks for damage in the log that recording stands on, until the signal. */
-export function watchDamage({ store, ingest, rate, signal, ...options }: WatchDamage): DamageWatch {
+/** Looks for damage in the log of a workspace, until the signal. */
+export function watchDamage({ store, ingest, rate, turns, signal, ...options }: WatchDamage): DamageWatch {
   const { logger } = options;
-  const { log, leases, nats } = store;
+  const { log, leases, workspace } = store;
   const pace = new Pace({ minShare: 0.1, recordingMs: () => recordingDelays.currentMs });
-  const check = async () => {
-    await using lease = await leases.take("log-check", ingest);
+  const checkInTurn = async () => {
+    await using lease = await leases.take(`log-check/${workspace}`, ingest);
     if (lease === undefined) return undefined;
     const checked = await checkLog({
       log,
       ends: log.ends,
-      dropped: () => droppedBy(nats),
+      dropped: () => droppedBy(store),
       rate,
       pace,
       signal,
@@ -46,13 +48,21 @@ export function watchDamage({ store, ingest, rate, signal, ...options }: WatchDa
     }
     return checked;
   };
-  return new DamageWatch({ ...options, epoch: log.epoch, check, signal });
+  const check = async () => {
+    const release = await turns.acquire(signal);
+    try {
+      return release && (await checkInTurn());
+    } finally {
+      release?.();
+    }
+  };
+  return new DamageWatch({ ...options, workspace, epoch: log.epoch, check, signal });
 }
 
 /** By the limits that the stream has. */
-export async function droppedBy(nats: NatsConnection): Promise<Dropped> {
+export async function droppedBy({ nats, workspace }: Pick<OpenStore, "nats" | "workspace">): Promise<Dropped> {
   const jsm = await jetstreamManager(nats, { checkAPI: false });
-  const { max_age, max_bytes, max_msgs, max_msgs_per_subject } = (await jsm.streams.info(streamName)).config;
+  const { max_age, max_bytes, max_msgs, max_msgs_per_subject } = (await jsm.streams.info(streamOf(workspace))).config;
   if (max_msgs_per_subject > 0) return "anywhere";
   return [max_age, max_bytes, max_msgs].some((limit) => limit > 0) ? "oldest" : "nothing";
 }

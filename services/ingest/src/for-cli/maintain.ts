@@ -2,4 +2,5 @@
 // old.
 export { openEnds } from "../record/journal/ends.ts";
 export { beginDeveloperErasure, followDeveloperErasure } from "../record/maintain/erase-developer.ts";
+export { findSource } from "../record/maintain/erase-session.ts";
 export { beginErasure, followErasure } from "../record/maintain/erasures.ts";

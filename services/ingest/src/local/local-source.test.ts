@@ -5,27 +5,26 @@ import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, it } from "vitest";
+import type { Leases } from "../record/journal/lease.ts";
 import { sourceTaken } from "../record/push-errors.ts";
-import type { Store } from "../record/recorder-options.ts";
 import { skaffoldSource, testLogger } from "../testing/ingest-harness.ts";
 import { type LocalSourceOptions, startLocalSource } from "./local-source.ts";
 
 /** A log that was there a moment ago. */
 const failing = {
-  leases: { take: () => Promise.reject(new Error("timeout")), freed: async () => {} },
-} as unknown as Store;
+  take: () => Promise.reject(new Error("timeout")),
+  freed: async () => {},
+} as unknown as Leases;
 
 /** A log that says that the source is ours. */
 const ours = {
-  leases: {
-    take: async () => ({ lost: new AbortController().signal, [Symbol.asyncDispose]: async () => {} }),
-    freed: async () => {},
-  },
-} as unknown as Store;
+  take: async () => ({ lost: new AbortController().signal, [Symbol.asyncDispose]: async () => {} }),
+  freed: async () => {},
+} as unknown as Leases;
 
-type SourceFixture = Pick<LocalSourceOptions, "recorder"> & { readonly store: Store; readonly standby: boolean };
+type SourceFixture = Pick<LocalSourceOptions, "recorder"> & { readonly leases: Leases; readonly standby: boolean };
 
-async function startSource(address: string, folder: string, { standby, store, recorder }: SourceFixture) {
+async function startSource(address: string, folder: string, { standby, leases, recorder }: SourceFixture) {
   const config: LocalSourceOptions["config"] = {
     developer: "alice",
     project: "shop",
@@ -43,7 +42,7 @@ async function startSource(address: string, folder: string, { standby, store, re
     upstream: "skaffold",
     logger: testLogger,
     spill: { dir: folder, memoryBytes: 1_000_000, diskBytes: 1_000_000 },
-    store: async () => store,
+    leases: async () => leases,
     recorder,
   });
 }
@@ -55,7 +54,7 @@ it("a log that goes away before it has shown whose the source is keeps nobody fr
   await using first = await temporaryFolder();
   await using second = await temporaryFolder();
   const recorder = { push: () => expect.fail("nobody has a lease") };
-  const given = { store: failing, recorder };
+  const given = { leases: failing, recorder };
   await using source = await startSource(fake.address, first.folder, { ...given, standby: false });
   await using standby = await startSource(fake.address, second.folder, { ...given, standby: true });
   await until(() => fake.health.v1.opened === 1, { message: "Skaffold to be dialled" });
@@ -77,6 +76,6 @@ it("a source whose lease is lost while its recording begins is recorded when it 
       await once(signal, "abort");
     },
   };
-  await using _source = await startSource(fake.address, spill.folder, { standby: true, store: ours, recorder });
+  await using _source = await startSource(fake.address, spill.folder, { standby: true, leases: ours, recorder });
   await until(() => pushes === 2, { message: "the source to be pushed again" });
 });

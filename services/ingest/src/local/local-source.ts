@@ -12,10 +12,9 @@ import { type TapId, takeTapId } from "@tapedeck/tap/spill/tap-id";
 import { fileMemory } from "@tapedeck/tap/spill/tap-memory";
 import { taps } from "@tapedeck/tap/taps";
 import { type SourceConfig, upstreamSettings } from "../config.ts";
-import type { Lease } from "../record/journal/lease.ts";
+import type { Lease, Leases } from "../record/journal/lease.ts";
 import { notReady } from "../record/push-errors.ts";
 import type { Recorder } from "../record/recorder.ts";
-import type { Store } from "../record/recorder-options.ts";
 import { toServiceError } from "./service-error.ts";
 import { UpstreamPresence } from "./upstream-presence.ts";
 
@@ -26,7 +25,7 @@ export type LocalSourceOptions = {
   readonly upstream: UpstreamName;
   readonly spill: { readonly dir: string; readonly memoryBytes: number; readonly diskBytes: number };
   /** Resolves when the log is there, or with undefined when the signal aborts. */
-  readonly store: (signal: AbortSignal) => Promise<Store | undefined>;
+  readonly leases: (signal: AbortSignal) => Promise<Leases | undefined>;
   readonly recorder: Pick<Recorder, "push">;
   readonly logger: Logger;
 };
@@ -131,33 +130,33 @@ class TappedSource implements LocalSource {
 
   /** Only the holder of the lease touches the upstream, or one that cannot know of another holder. */
   async #mayDial(): Promise<Lease | undefined> {
-    const { source, config, store: storeOf, logger } = this.#options;
+    const { source, config, leases: leasesOf, logger } = this.#options;
     const stop = this.#stop.signal;
     const bound = new AbortController();
     const late = config.standby ? undefined : startTimer(() => bound.abort(), logMs);
-    const store = await storeOf(AbortSignal.any([stop, bound.signal]));
+    const leases = await leasesOf(AbortSignal.any([stop, bound.signal]));
     stopTimer(late);
-    const lease = store && (await this.#take(stop));
+    const lease = leases && (await this.#take(stop));
     if (lease === undefined && !stop.aborted) logger.warn({ source }, "the log is unavailable: dialling without it");
     return lease;
   }
 
   /** Waits until the source is ours; undefined when the signal aborts. */
   async #take(signal: AbortSignal): Promise<Lease | undefined> {
-    const { source, config, store: storeOf, logger } = this.#options;
+    const { source, config, leases: leasesOf, logger } = this.#options;
     const waits = backoff(100, 2_000);
     let failures = 0;
-    const store = await storeOf(signal);
-    if (store !== undefined && config.standby && this.#state !== "tapping") this.#state = "standby";
+    const leases = await leasesOf(signal);
+    if (leases !== undefined && config.standby && this.#state !== "tapping") this.#state = "standby";
     // After an outage the holder of the upstream's connection comes first.
-    if (config.standby && this.#state !== "tapping") await store?.leases.freed(source, signal);
-    while (store !== undefined && !signal.aborted) {
+    if (config.standby && this.#state !== "tapping") await leases?.freed(source, signal);
+    while (leases !== undefined && !signal.aborted) {
       try {
-        const lease = await store.leases.take(source, this.tap);
+        const lease = await leases.take(source, this.tap);
         if (lease !== undefined) return lease;
         if (this.#state !== "tapping") this.#state = "standby";
         logger.info({ source, state: this.#state }, "another recorder has this source: standing by");
-        await store.leases.freed(source, signal);
+        await leases.freed(source, signal);
       } catch (err) {
         logger.warn({ source, err }, "the log is unavailable");
         // No other holder has been reported, and the upstream is best dialled early.

@@ -3,6 +3,7 @@ import { recordings } from "@tapedeck/fakes/recordings";
 import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import { endOf, offsetOf } from "@tapedeck/shared/log/offset";
+import { streamOf } from "@tapedeck/shared/log/subjects";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
@@ -49,7 +50,7 @@ it("a log that is deleted is an error in ingest's log, reported once, and ingest
   await until(async () => (await logReader.events(skaffoldSource("alice"))).length > 5, { message: "events" });
   await reports([200, { ready: true, checks: { log: "ok" } }]);
 
-  await (await jetstreamManager(logReader.nats)).streams.delete("TAPEDECK");
+  await (await jetstreamManager(logReader.nats)).streams.delete(streamOf("default"));
   await fake.playUntil({ v1: 10 });
   await until(() => error.mock.calls.length > 0, { message: "the error to be reported" });
   expect(error.mock.calls).toEqual([
@@ -61,14 +62,14 @@ it("a log that is deleted is an error in ingest's log, reported once, and ingest
 it("a refusal of the log is reported once, and again when it had been well in between", async () => {
   const logger = silentLogger.child({});
   const error = vi.spyOn(logger, "error");
-  const bounds = vi.fn(async () => ({ firstOffset: offsetOf(1), lastOffset: endOf(1), messages: 1, bytes: 0 }));
-  using failures = new PublishFailures({ bounds, logger });
+  const reach = vi.fn(async () => ({ firstOffset: offsetOf(1), lastOffset: endOf(1), messages: 1, bytes: 0 }));
+  using failures = new PublishFailures({ reach, logger });
   const full = { outcome: "refused", cause: new Error("the log refused: insufficient storage") } as const;
   const met = async (published: Parameters<typeof failures.met>[0]) => {
-    const before = bounds.mock.calls.length;
+    const before = reach.mock.calls.length;
     failures.met(published);
     await new Promise(setImmediate);
-    return bounds.mock.calls.length - before;
+    return reach.mock.calls.length - before;
   };
   expect(await met(full)).toBe(1);
   await met(full);
@@ -82,7 +83,7 @@ it("a refusal of the log is reported once, and again when it had been well in be
   expect(error).toHaveBeenCalledTimes(2);
 });
 
-const bounds = async () => ({ firstOffset: offsetOf(1), lastOffset: endOf(1), messages: 1, bytes: 0 });
+const reach = async () => ({ firstOffset: offsetOf(1), lastOffset: endOf(1), messages: 1, bytes: 0 });
 const unanswered = { outcome: "unknown", cause: new Error("timeout") } as const;
 
 /** A disk without room, as it was when a publish was not answered; nobody publishes any more. */
@@ -92,14 +93,14 @@ async function fullDisk(quietMs: number) {
     disk.observations++;
     return disk.free;
   };
-  const failures = new PublishFailures({ bounds, logger: silentLogger, freeBytes, quietMs });
+  const failures = new PublishFailures({ reach, logger: silentLogger, freeBytes, quietMs });
   failures.met(unanswered);
   await until(() => failures.isFull, { message: "the disk to be full" });
   return Object.assign(failures, { disk });
 }
 
 it("a log that can be read and answers no publish is reported at the second one, until it takes something", async () => {
-  using failures = new PublishFailures({ bounds, logger: silentLogger });
+  using failures = new PublishFailures({ reach, logger: silentLogger });
   const now = vi.spyOn(performance, "now");
   onTestFinished(() => now.mockRestore());
   const met = async (ms: number) => {

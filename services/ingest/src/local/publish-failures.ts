@@ -1,11 +1,12 @@
 import { LogRefusedError } from "@tapedeck/shared/log/jetstream-writer";
-import type { LogReader, PublishOutcome } from "@tapedeck/shared/log/log";
+import type { PublishOutcome } from "@tapedeck/shared/log/log";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { startInterval, stopTimer, type Timer } from "@tapedeck/shared/sync/timers";
 import type { NatsConnection } from "nats";
 
 export type PublishFailuresOptions = {
-  readonly bounds: LogReader["bounds"];
+  /** Rejects when the log can't be asked. */
+  readonly reach: () => Promise<unknown>;
   readonly logger: Logger;
   /** The free bytes of the disk that the log is on; undefined if they can't be determined. */
   readonly freeBytes?: () => Promise<number | undefined>;
@@ -100,11 +101,11 @@ export class PublishFailures implements Disposable {
   }
 
   async #report(refusal: unknown): Promise<void> {
-    const { bounds, logger } = this.#options;
+    const { reach, logger } = this.#options;
     const since = this.#since;
     const isWithoutRoom = (await this.#free()) < leastBytes;
     const isFull = this.#wasFull || isWithoutRoom || (refusal instanceof LogRefusedError && refusal.isFull);
-    const err = await bounds().then(
+    const err = await reach().then(
       () => refusal,
       (cause: unknown) => cause,
     );

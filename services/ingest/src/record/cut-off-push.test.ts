@@ -45,7 +45,7 @@ it("a push over a network that swallows everything is found to be over, while on
     key: "",
     workspace: "default",
     recorder,
-    store: () => undefined,
+    stores: () => undefined,
     waiting: () => [],
     onInternal: () => {},
     liveness: { quietMs: 50, silentMs: 3_000 },

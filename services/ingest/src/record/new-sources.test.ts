@@ -1,7 +1,7 @@
 import { credentials, Metadata, type ServiceError } from "@grpc/grpc-js";
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { type Item, type PushResponse, RecorderClient } from "@tapedeck/proto/tapedeck/v1/recorder";
-import { endsRoot, endsStream } from "@tapedeck/shared/log/subjects";
+import { endSubjects, endsStream } from "@tapedeck/shared/log/subjects";
 import { SettingsError } from "@tapedeck/shared/service/settings";
 import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
@@ -155,7 +155,7 @@ it("more sources without an event than one message holds are refused with a sent
   const waiting = (ageMs: number) =>
     Array.from({ length: 10_000 }, (_, index) => [`${"x".repeat(100)}${index}`, Date.now() - ageMs]);
   const publish = (entries: (string | number)[][]) =>
-    jetstream(nc).publish(`${endsRoot}.new.crowded`, JSON.stringify(Object.fromEntries(entries)));
+    jetstream(nc).publish(endSubjects("crowded").reserved, JSON.stringify(Object.fromEntries(entries)));
   await publish(waiting(0));
   expect(await of("late")).toMatch(/^8 10000 new sources of the workspace "crowded" wait for their first event/);
   await publish(waiting(24 * 3_600_000 + 1));

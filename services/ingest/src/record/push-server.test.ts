@@ -131,7 +131,8 @@ it("a tap whose developer the gateway names is that one's, whatever it says", as
   tap.end();
   await tap.ended();
   const source = sourceName({ workspace: "acme", developer: "dora", project: "shop", upstream: "skaffold" });
-  const [added] = await logReader.events(source);
+  await using acme = await openLogReader(nats.url, "acme");
+  const [added] = await acme.events(source);
   expect(added?.detail).toMatchObject({ value: { developer_name: "dora" } });
 });
 

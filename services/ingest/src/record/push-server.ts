@@ -22,7 +22,7 @@ import { demoWorkspace, nameOfAscii, namePart } from "@tapedeck/shared/source";
 import { eraseCall } from "./maintain/erase-call.ts";
 import { eraseDeveloperCall } from "./maintain/erase-developer.ts";
 import type { PushContext, Recorder } from "./recorder.ts";
-import type { Store } from "./recorder-options.ts";
+import type { Stores } from "./recorder-options.ts";
 
 export type PushServerOptions = {
   readonly host: string;
@@ -35,8 +35,8 @@ export type PushServerOptions = {
   /** The workspace of calls for which the gateway names none. */
   readonly workspace: string;
   readonly recorder: Pick<Recorder, "push">;
-  /** Undefined while the log is unavailable. */
-  readonly store: () => Store | undefined;
+  /** Undefined while NATS is unavailable. */
+  readonly stores: () => Stores | undefined;
   /** The items that the taps of configured sources hold. */
   readonly waiting: () => Iterable<WaitingResponse>;
   readonly onInternal: (error: unknown) => void;
@@ -79,9 +79,9 @@ export async function startPushServer(options: PushServerOptions): Promise<PushS
   const answer = answering({ key, onInternal });
   server.addService(MaintainService, {
     erase: (call: ServerWritableStream<EraseRequest, EraseResponse>) =>
-      void answer(call, (request, signal) => eraseCall(request, options.store(), signal)),
+      void answer(call, (request, signal) => eraseCall(request, options.stores(), signal)),
     eraseDeveloper: (call: ServerWritableStream<EraseDeveloperRequest, EraseDeveloperResponse>) =>
-      void answer(call, (request, signal) => eraseDeveloperCall(request, options.store(), signal)),
+      void answer(call, (request, signal) => eraseDeveloperCall(request, options.stores(), signal)),
     waiting: (call: ServerWritableStream<WaitingRequest, WaitingResponse>) => void answer(call, options.waiting),
   });
   const asBytes = { push: { ...RecorderService.push, requestDeserialize: (bytes: Buffer) => bytes } };

@@ -11,9 +11,23 @@ import type { SourceEnds } from "./journal/load-history.ts";
 import type { SourceJournalOptions } from "./journal/source-journal.ts";
 import type { SessionRecorderListener } from "./pushed-session.ts";
 
-/** The storage for recording, all of it on NATS. */
+/** The storage for recording, all of it on NATS: one connection, the leases, and a store for each workspace. */
+export type Stores = {
+  readonly nats: NatsConnection;
+  readonly leases: Leases;
+  /**
+   * That of a workspace, whose log is made if there is none. Rejects with LogUnusableError, or because NATS does not answer;
+   * the next call tries again.
+   */
+  of(workspace: string): Promise<Store>;
+  /** The workspaces that have a log. Rejects when NATS can't be asked. */
+  names(): Promise<readonly string[]>;
+};
+
+/** The storage for recording in a workspace. */
 export type Store = {
   readonly nats: NatsConnection;
+  readonly workspace: string;
   readonly log: Omit<SourceJournalOptions["log"], "ends"> & {
     readonly reader: LogSurvey;
     readonly epoch: string;
@@ -53,7 +67,7 @@ export type RecordingBound = "sources of the token" | "sources of the workspace"
 
 export type RecorderOptions = {
   /** Undefined while NATS is away at the start. */
-  readonly store: () => Store | undefined;
+  readonly stores: () => Stores | undefined;
   readonly normalizers: Readonly<Record<string, Normalizer>>;
   readonly logger: Logger;
   /** Seconds that text lives in the log; absent: forever. */

@@ -82,7 +82,7 @@ export class Recorder implements AsyncDisposable {
     const signal = AbortSignal.any([context.signal, this.#closing.signal, push.stop.signal]);
     let isElsewhere = () => false;
     try {
-      const store = this.#store();
+      const store = await this.#storeOf(context.workspace);
       const leases = [store.leases.take(source, hello.tap), sessionLease(store, hello, context.workspace)] as const;
       await using _leases = releasing(leases);
       const lease = await leases[0].catch(throwUnavailable);
@@ -109,7 +109,7 @@ export class Recorder implements AsyncDisposable {
    * this moment or not. Resolves when it is in the log. Rejects if the log is unavailable or the source is being imported.
    */
   async recordFact(source: SourceName, session: string, fact: Fact): Promise<void> {
-    const { log } = this.#store();
+    const { log } = await this.#storeOf(sourceParts(source).workspace);
     const { signal } = this.#closing;
     for (;;) {
       const intake = this.#claims.pushes.get(source)?.intake;
@@ -129,10 +129,11 @@ export class Recorder implements AsyncDisposable {
     await Promise.all([...this.#claims.pushes.values()].map(({ done }) => done));
   }
 
-  #store(): Store {
-    const store = this.#options.store();
-    if (store === undefined) throw notReady("the log is unavailable");
-    return store;
+  /** @throws TapedeckError not_ready */
+  async #storeOf(workspace: string): Promise<Store> {
+    const stores = this.#options.stores();
+    if (stores === undefined) throw notReady("the log is unavailable");
+    return await stores.of(namePart(workspace)).catch(throwUnusable);
   }
 
   /** Undefined if the source is pushed. */
@@ -140,7 +141,7 @@ export class Recorder implements AsyncDisposable {
     const { normalizers, textTtl, lostAfterMs } = this.#options;
     const { upstream: name } = sourceParts(source);
     const normalizer = ownValue(normalizers, name);
-    const { log, leases } = this.#store();
+    const { log, leases } = await this.#storeOf(sourceParts(source).workspace);
     if (normalizer === undefined) return this.#claims.isFree(source) ? {} : undefined;
     const stop = this.#claims.examine(source);
     if (stop === undefined) return undefined;
@@ -163,10 +164,13 @@ export class Recorder implements AsyncDisposable {
 }
 
 async function assertWhole(store: Store): Promise<void> {
-  await store.assertWhole().catch((cause: unknown) => {
-    if (cause instanceof LogUnusableError) throw new TapedeckError("not_ready", cause.message);
-    throwUnavailable(cause);
-  });
+  await store.assertWhole().catch(throwUnusable);
+}
+
+/** @throws TapedeckError not_ready, with what is wrong with the log */
+function throwUnusable(cause: unknown): never {
+  if (cause instanceof LogUnusableError) throw new TapedeckError("not_ready", cause.message);
+  return throwUnavailable(cause);
 }
 
 /** @throws TapedeckError the same one, or not_ready for an error of NATS */

@@ -47,9 +47,9 @@ export async function startHarnessOn(
 }
 
 /** Reads the log beside its writers. */
-export async function openLogReader(natsUrl: string) {
+export async function openLogReader(natsUrl: string, workspace = "default") {
   const nats = await connect({ servers: natsUrl, maxReconnectAttempts: -1, reconnectTimeWait: 50 });
-  const log: Log = await openLog(nats, { syncKnown: true, timeoutMs: 20_000 });
+  const log: Log = await openLog(nats, { workspace, syncKnown: true, timeoutMs: 20_000 });
   return {
     log,
     nats,

@@ -1,34 +1,33 @@
-import type { ConnectedLog } from "@tapedeck/shared/log/connect-log";
+import type { ConnectedLogs } from "@tapedeck/shared/log/connect-log";
 import { LogUnusableError } from "@tapedeck/shared/log/jetstream";
 import { sequenceOf } from "@tapedeck/shared/log/offset";
 import { OutOfRangeError } from "@tapedeck/shared/log/out-of-range";
-import { reportTablesEnd, type TablesEnd } from "@tapedeck/shared/log/tables-end";
+import { reportTablesEnds, type TablesEnds } from "@tapedeck/shared/log/tables-end";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import { letReadersIn, limitReaders, type ReaderLogins } from "../db/access/grants.ts";
-import { lostLog, readCheckpoints } from "../db/checkpoint.ts";
+import { readCheckpoints } from "../db/checkpoint.ts";
 import type { Database } from "../db/database.ts";
 import { AlreadyProjectedError, takeTables } from "../db/lock.ts";
 import { migrate, NewerSchemaError } from "../db/migrate.ts";
-import type { CheckpointRow } from "../db/schema.ts";
 import type { View } from "../views/view.ts";
 import { projectionVersion } from "../views/views.ts";
 import type { BatchLimits } from "./batches.ts";
 import type { Projected } from "./project.ts";
 import { projectAll } from "./project-all.ts";
 import { rebuild } from "./rebuild.ts";
-import { isLogMissing, type WorkspaceLogs } from "./workspace-logs.ts";
-import { hasEvents, OldTablesError, reasonOf } from "./workspace-projection.ts";
+import type { WorkspaceLogs } from "./workspace-logs.ts";
+import { OldTablesError, reasonOf } from "./workspace-projection.ts";
 import type { WorkspaceStates } from "./workspace-state.ts";
 
 /** The connection to NATS, and the logs that are read over it. Disposing closes both. */
-export type OpenLogs = AsyncDisposable & { readonly log: ConnectedLog; readonly logs: WorkspaceLogs };
+export type OpenLogs = AsyncDisposable & { readonly nats: ConnectedLogs["nats"]; readonly logs: WorkspaceLogs };
 
 export type KeepProjecting = {
   readonly database: Database;
   readonly databaseUrl: string;
   readonly readers: ReaderLogins;
-  readonly openLogs: (options: { readonly create: boolean }) => Promise<OpenLogs>;
+  readonly openLogs: () => Promise<OpenLogs>;
   /** Called when this query begins to project; what it gives is disposed when it stops. Not for a query that stands by. */
   readonly beside: (logs: OpenLogs) => Disposable;
   readonly views: readonly View[];
@@ -113,7 +112,7 @@ async function projectOnce(
   observer.hasTables();
 
   const checkpoints = await readCheckpoints(database.db);
-  const open = await held.open(checkpoints);
+  const open = await held.open();
   for (const one of checkpoints.filter(({ removed }) => !removed)) states.of(one.workspace).isAt(one);
   if (checkpoints.some(({ removed, projection }) => !removed && projection !== projectionVersion(views))) {
     logger.info({ to: projectionVersion(views) }, "rebuilding the tables");
@@ -124,7 +123,7 @@ async function projectOnce(
   await using tables = await takeTables(database);
   // Before the log is read: if it has lost its end, ingest must not assign these positions again.
   using _beside = beside(open);
-  using _telling = reportTablesEnd(open.log.nats, (workspace) => tablesEnd(states, open, workspace));
+  using _telling = reportTablesEnds(open.nats, () => tablesEnds(states));
   await projectAll({
     ...options,
     logs: open.logs,
@@ -140,15 +139,11 @@ async function projectOnce(
   tables.lost.throwIfAborted();
 }
 
-/** All workspaces are in one stream: it had everything up to the position of the one that is farthest. */
-function tablesEnd(states: WorkspaceStates, { log }: OpenLogs, workspace?: string): TablesEnd {
-  const known = states
-    .all()
-    .filter((one) => one.epoch !== undefined && (workspace === undefined || one.workspace === workspace));
-  // Tables of another log say so.
-  const epoch = known.some((one) => one.epoch === log.epoch) ? log.epoch : (known[0]?.epoch ?? log.epoch);
-  const ends = known.filter((one) => one.epoch === epoch).map(({ progress }) => sequenceOf(progress.position));
-  return { epoch, seq: Math.max(0, ...ends) };
+function tablesEnds(states: WorkspaceStates): TablesEnds {
+  const ends = states.all().flatMap(({ workspace, epoch, progress }) => {
+    return epoch === undefined ? [] : [[workspace, { epoch, seq: sequenceOf(progress.position) }] as const];
+  });
+  return new Map(ends);
 }
 
 /**
@@ -177,16 +172,8 @@ class HeldLogs implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** Tables that have events show that there was a log, and one that begins would take its place. */
-  async open(checkpoints: readonly CheckpointRow[]): Promise<OpenLogs> {
-    const known = checkpoints.filter((one) => !one.removed && hasEvents(one));
-    this.#open ??= await this.#options.openLogs({ create: known.length === 0 }).catch((cause: unknown) => {
-      if (!isLogMissing(cause)) throw cause;
-      const lost = known.map((one) => ({ workspace: one.workspace, error: lostLog(one, cause) }));
-      for (const { workspace, error } of lost)
-        this.#options.states.of(workspace).waits(error.message, { isRefused: true });
-      throw lost[0]?.error ?? cause;
-    });
+  async open(): Promise<OpenLogs> {
+    this.#open ??= await this.#options.openLogs();
     this.#options.observer.usesLogs(this.#open);
     return this.#open;
   }

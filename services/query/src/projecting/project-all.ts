@@ -20,7 +20,7 @@ const beginMs = 5_000;
 
 /**
  * Projects every workspace that has a log, each by itself, until the signal. A workspace whose log begins is noticed at once.
- * @throws OldTablesError, LogReplacedError
+ * @throws OldTablesError
  */
 export async function projectAll(options: ProjectAll): Promise<void> {
   const { states, logs, database, signal } = options;

@@ -1,6 +1,6 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { endOf, type Offset, offsetOf } from "@tapedeck/shared/log/offset";
-import { streamName } from "@tapedeck/shared/log/subjects";
+import { streamOf } from "@tapedeck/shared/log/subjects";
 import { sourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
 import { sql } from "kysely";
@@ -13,8 +13,9 @@ import { queryClient } from "../testing/client.ts";
 import { logsIn } from "../testing/logs.ts";
 import { randomEvents, seeded } from "../testing/random-scenario.ts";
 import { projectUntil } from "../testing/run-projection.ts";
-import { scenario } from "../testing/scenario.ts";
+import { scenario, writeTogether } from "../testing/scenario.ts";
 import { schemas, stage, written } from "../testing/stage.ts";
+import { projectAlone, streams } from "../testing/streams.ts";
 import { contents } from "../testing/tables.ts";
 import { views } from "../views/views.ts";
 import type { Projected } from "./project.ts";
@@ -88,7 +89,7 @@ it("begins anew when messages were removed since it was interrupted", async ({ s
   ]);
 
   const nc = await connect({ servers: on.nats.url });
-  await (await jetstreamManager(nc)).streams.deleteMessage(streamName, 1, true);
+  await (await jetstreamManager(nc)).streams.deleteMessage(streamOf("acme"), 1, true);
   await nc.close();
   const call = rebuildCall(
     ({ fresh }) => rebuild({ ...options, fresh, signal }),
@@ -104,8 +105,10 @@ it("begins anew when messages were removed since it was interrupted", async ({ s
 
 it("starts by itself when the tables have another version, and these answer meanwhile", async ({ signal }) => {
   await using on = await stage();
-  const end = await written(on, randomEvents(seeded(5), 1_500));
-  await projectUntil(on.databaseUrl, on.log.reader, end);
+  const events = Map.groupBy(randomEvents(seeded(5), 1_500), ({ source }) => source.split("/")[0] ?? "");
+  await using logs = await streams(on, [...events.keys()]);
+  for (const [workspace, some] of events) await writeTogether(logs.log(workspace), some, 5);
+  await projectAlone(on.databaseUrl, new Map([...events.keys()].map((workspace) => [workspace, logs.log(workspace)])));
   const expected = await contents(on.databaseUrl);
   await spoil(on.databaseUrl);
   await using database = openDatabase({ url: on.databaseUrl, connections: 1 });

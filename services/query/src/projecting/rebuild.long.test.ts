@@ -17,7 +17,7 @@ const all = views({ textRows: false });
 
 it("builds the same tables from the log, beside a query that keeps following", async ({ signal }) => {
   await using on = await stage();
-  const events = randomEvents(seeded(3), 3_000);
+  const events = randomEvents(seeded(3), 4_500).filter(({ source }) => source.startsWith("acme/"));
   await written(on, events.slice(0, 2_000));
   await using query = await on.startQuery();
   await reaches(query, 1);
@@ -39,7 +39,7 @@ it("builds the same tables from the log, beside a query that keeps following", a
   }
   await rebuilt;
   expect(reported).toEqual(reported.toSorted((a, b) => a - b));
-  await reaches(query, end, "acme", "globex");
+  await reaches(query, end);
 
   await using straight = await freshDatabase(migrated);
   await projectUntil(straight.url, on.log.reader, end);

@@ -1,3 +1,4 @@
+import { isLogMissing } from "@tapedeck/shared/log/jetstream";
 import type { LogBounds, LogReader } from "@tapedeck/shared/log/log";
 import { laterOf, type Offset } from "@tapedeck/shared/log/offset";
 import { OutOfRangeError } from "@tapedeck/shared/log/out-of-range";
@@ -15,7 +16,7 @@ import type { BatchLimits } from "./batches.ts";
 import { fillViews } from "./fill-views.ts";
 import { type Projected, project } from "./project.ts";
 import { analyze, dropRetired, dropSchemas, hasTables, shadowSchema, swap } from "./swap.ts";
-import { isLogMissing, type WorkspaceLogs } from "./workspace-logs.ts";
+import type { WorkspaceLogs } from "./workspace-logs.ts";
 import { hasEvents } from "./workspace-projection.ts";
 
 export type Rebuild = {

@@ -1,9 +1,8 @@
 import { jetstreamManager } from "@nats-io/jetstream";
-import type { ConnectedLog } from "@tapedeck/shared/log/connect-log";
+import type { ConnectedLogs } from "@tapedeck/shared/log/connect-log";
 import { epochOf } from "@tapedeck/shared/log/epoch";
-import { LogUnusableError } from "@tapedeck/shared/log/jetstream";
-import { type LogReader, LogReplacedError, type ReadFrom } from "@tapedeck/shared/log/log";
-import { everyOwnSubject, sourceOfSubject, streamOf, workspaceFilter } from "@tapedeck/shared/log/subjects";
+import type { LogReader } from "@tapedeck/shared/log/log";
+import { everyOwnSubject, sourceOfSubject, streamOf } from "@tapedeck/shared/log/subjects";
 import { sourceParts } from "@tapedeck/shared/source";
 import { startInterval, stopTimer } from "@tapedeck/shared/sync/timers";
 
@@ -11,10 +10,7 @@ import { startInterval, stopTimer } from "@tapedeck/shared/sync/timers";
 export type WorkspaceLogs = {
   /** The workspaces that have a log. Rejects when NATS can't be asked. */
   names(): Promise<readonly string[]>;
-  /**
-   * Rejects as openLog does: where the workspace has no log, isLogMissing is true of the error.
-   * @throws LogReplacedError when the log is another one than that of the connection
-   */
+  /** The log that is there now. Rejects as openLog does: where there is none, isLogMissing is true of the error. */
   of(workspace: string): Promise<LogReader>;
   /** Calls `found` for workspaces that have a log, some of them again and again, until it is disposed. */
   watch(found: (workspace: string) => void): Disposable;
@@ -23,15 +19,22 @@ export type WorkspaceLogs = {
 /** How often is asked which workspaces have a log. The first events of one are noticed at once. */
 const askMs = 5_000;
 
-/** The logs over this connection. Until each has a stream of its own, their readers leave out what is of others. */
-export function logsOver({ nats, logs }: Pick<ConnectedLog, "nats" | "logs">): WorkspaceLogs {
+export function logsOver({ nats, logs }: Pick<ConnectedLogs, "nats" | "logs">): WorkspaceLogs {
+  const epochNow = async (workspace: string) => {
+    const jsm = await jetstreamManager(nats, { checkAPI: false });
+    const info = await jsm.streams.info(streamOf(workspace)).catch((error: Error) => {
+      if (error.name !== "StreamNotFoundError") throw error;
+      return undefined;
+    });
+    return info && epochOf(info);
+  };
   return {
     names: () => logs.names(),
     async of(workspace) {
       const { reader } = await logs.of(workspace);
-      const info = await (await jetstreamManager(nats, { checkAPI: false })).streams.info(streamOf(workspace));
-      if (epochOf(info) !== reader.epoch) throw new LogReplacedError(reader.epoch);
-      return limitedTo(reader, workspace);
+      if ((await epochNow(workspace)) === reader.epoch) return reader;
+      await logs.forget(workspace, reader);
+      return (await logs.of(workspace)).reader;
     },
     watch(found) {
       const subscription = nats.subscribe(everyOwnSubject, {
@@ -55,23 +58,7 @@ export function logsOver({ nats, logs }: Pick<ConnectedLog, "nats" | "logs">): W
   };
 }
 
-export function isLogMissing(error: unknown): boolean {
-  const cause = error instanceof LogUnusableError ? error.cause : error;
-  return cause instanceof Error && cause.name === "StreamNotFoundError";
-}
-
 function workspaceIn(subject: string): readonly string[] {
   const source = sourceOfSubject(subject);
   return source === undefined ? [] : [sourceParts(source).workspace];
-}
-
-/** Reads what is of the workspace where all is asked for. */
-export function limitedTo(reader: LogReader, workspace: string): LogReader {
-  const subjects = [workspaceFilter(workspace)];
-  const limited = (from: ReadFrom) => (from.subjects.length === 0 ? { ...from, subjects } : from);
-  return {
-    ...reader,
-    history: (from, until, signal) => reader.history(limited(from), until, signal),
-    follow: (from, options) => reader.follow(limited(from), options),
-  };
 }

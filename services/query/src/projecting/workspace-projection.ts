@@ -1,4 +1,4 @@
-import { LogReplacedError } from "@tapedeck/shared/log/log";
+import { isLogMissing } from "@tapedeck/shared/log/jetstream";
 import { logStart } from "@tapedeck/shared/log/offset";
 import { OutOfRangeError } from "@tapedeck/shared/log/out-of-range";
 import type { Logger } from "@tapedeck/shared/service/logger";
@@ -12,7 +12,7 @@ import { projectionVersion } from "../views/views.ts";
 import type { BatchLimits } from "./batches.ts";
 import { deleteWorkspace } from "./forget/workspace.ts";
 import { type Projected, project } from "./project.ts";
-import { isLogMissing, type WorkspaceLogs } from "./workspace-logs.ts";
+import type { WorkspaceLogs } from "./workspace-logs.ts";
 import type { WorkspaceState } from "./workspace-state.ts";
 
 export type ProjectionDeps = {
@@ -47,7 +47,7 @@ export class WorkspaceProjection {
 
   /**
    * Until the signal; it retries by itself. Ends before it when the workspace has neither log nor rows.
-   * @throws OldTablesError, LogReplacedError
+   * @throws OldTablesError
    */
   async run(signal: AbortSignal): Promise<void> {
     const { logger, onInterrupted } = this.#deps;
@@ -62,7 +62,7 @@ export class WorkspaceProjection {
         if (!(await this.#once(signal, onWorking))) return;
       } catch (error) {
         if (signal.aborted) return;
-        if (error instanceof OldTablesError || error instanceof LogReplacedError) throw error;
+        if (error instanceof OldTablesError) throw error;
         const reason = reasonOf(error);
         if (this.#state.waitingFor === undefined) onInterrupted();
         this.#state.waits(reason, { isRefused: error instanceof ForeignCheckpointError });

@@ -1,8 +1,8 @@
-import type { LogReader } from "@tapedeck/shared/log/log";
+import type { LogReader, ReadFrom } from "@tapedeck/shared/log/log";
 import { logStart } from "@tapedeck/shared/log/offset";
-import { sourceOfSubject } from "@tapedeck/shared/log/subjects";
+import { sourceOfSubject, workspaceFilter } from "@tapedeck/shared/log/subjects";
 import { sourceParts } from "@tapedeck/shared/source";
-import { limitedTo, type WorkspaceLogs } from "../projecting/workspace-logs.ts";
+import type { WorkspaceLogs } from "../projecting/workspace-logs.ts";
 
 /** The workspace of scenarios that name no other. */
 export const acme = "acme";
@@ -10,6 +10,17 @@ export const acme = "acme";
 /** The logs of the workspaces that are in one log. */
 export function logsIn(log: LogReader): Pick<WorkspaceLogs, "names" | "of"> {
   return { names: () => workspacesIn(log), of: async (workspace) => limitedTo(log, workspace) };
+}
+
+/** Reads what is of the workspace where all is asked for. */
+export function limitedTo(reader: LogReader, workspace: string): LogReader {
+  const subjects = [workspaceFilter(workspace)];
+  const limited = (from: ReadFrom) => (from.subjects.length === 0 ? { ...from, subjects } : from);
+  return {
+    ...reader,
+    history: (from, until, signal) => reader.history(limited(from), until, signal),
+    follow: (from, options) => reader.follow(limited(from), options),
+  };
 }
 
 /** The workspaces that have events in a log, in alphabetical order. */

@@ -6,10 +6,9 @@ import { migrate } from "../db/migrate.ts";
 import type { BatchLimits } from "../projecting/batches.ts";
 import { project } from "../projecting/project.ts";
 import { rebuild } from "../projecting/rebuild.ts";
-import { limitedTo } from "../projecting/workspace-logs.ts";
 import type { View } from "../views/view.ts";
 import { views } from "../views/views.ts";
-import { logsIn, workspacesIn } from "./logs.ts";
+import { limitedTo, logsIn, workspacesIn } from "./logs.ts";
 
 export type ProjectUntil = {
   readonly limits?: BatchLimits;

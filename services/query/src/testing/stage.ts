@@ -1,7 +1,9 @@
+import { jetstreamManager } from "@nats-io/jetstream";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { type Log, openLog } from "@tapedeck/shared/log/jetstream";
 import { endOf, logStart, type Offset, offsetOf, type Sequence, sequenceOf } from "@tapedeck/shared/log/offset";
 import { formatPosition } from "@tapedeck/shared/log/position";
+import { everySubject, streamOf, workspaceFilter } from "@tapedeck/shared/log/subjects";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { settingsReader } from "@tapedeck/shared/service/settings";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
@@ -19,12 +21,17 @@ import { write, writeTogether } from "./scenario.ts";
 
 export const servicesKey = "key of the services";
 
-/** A log and a database that belong to the test alone. */
+/**
+ * A log and a database that belong to the test alone. The log takes the events of all workspaces, so that a test of the
+ * projection has them in one order. A real one has those of its workspace alone: see streams.ts.
+ */
 export async function stage() {
   await using stack = new AsyncDisposableStack();
   const nats: TestNats = stack.use(await startTestNats());
   const connection = stack.adopt(await connect({ servers: nats.url, maxReconnectAttempts: -1 }), (nc) => nc.close());
-  const log: Log = stack.use(await openLog(connection, { timeoutMs: 20_000 }));
+  const log: Log = stack.use(await openLog(connection, { workspace: "acme", timeoutMs: 20_000 }));
+  const jsm = await jetstreamManager(connection);
+  await jsm.streams.update(streamOf("acme"), { subjects: [everySubject] });
   const database = stack.use(await freshDatabase(migrated));
   const config: QueryConfig = {
     grpc: { host: "127.0.0.1", port: 0 },
@@ -52,6 +59,12 @@ export async function stage() {
     write: (events: readonly Event[]) => write(log, events),
     /** Resolves with where each event stands; see writeTogether. */
     writeTogether: (events: readonly Event[], perMessage: number) => writeTogether(log, events, perMessage),
+    /** Begins the log of another workspace, and writes there. From now on the first log takes its own events alone. */
+    async writeIn(workspace: string, events: readonly Event[]) {
+      await jsm.streams.update(streamOf("acme"), { subjects: [workspaceFilter("acme")] });
+      await using other = await openLog(connection, { workspace, timeoutMs: 20_000 });
+      return await write(other, events);
+    },
     written: (offset: Offset) => formatPosition({ epoch: log.epoch, offset }),
     /** The position of the event in a message. */
     at: (seq: Sequence) => formatPosition({ epoch: log.epoch, offset: offsetOf(seq) }),

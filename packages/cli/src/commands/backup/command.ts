@@ -4,12 +4,13 @@ import type { BackupOptions } from "./run.ts";
 
 export const backupCommand = () =>
   new Command("backup")
-    .summary("back up the log to a folder while Tapedeck runs")
-    .description(`Copies the log and the hashes of tokens, as of now, to a new folder while Tapedeck runs on this machine. The \
-tables are rebuilt from the log. With --url, or after \`tapedeck login\`, it copies that of another server, \
-which needs a token created with --all-workspaces. With --data, and settings with a nats.url, it copies the log \
-in that NATS. The format is that of \`nats stream backup\`.`)
+    .summary("back up the logs to a folder while Tapedeck runs")
+    .description(`Copies the logs of all workspaces and the hashes of tokens, as of now, to a new folder while Tapedeck runs on this machine. The \
+tables are rebuilt from the log. With --url, or after \`tapedeck login\`, it copies those of another server, \
+which needs a token created with --all-workspaces. With --data, and settings with a nats.url, it copies the logs \
+in that NATS. A workspace is a folder, whose format is that of \`nats stream backup\`.`)
     .argument("<folder>", "a new or empty folder")
+    .option("--workspace <name>", "back up this workspace only")
     .addOption(elsewhereOption())
     .addOption(dataOption())
     .addHelpText(

@@ -20,11 +20,14 @@ function frame(letter: string, content: string): Buffer {
   return Buffer.concat([head, Buffer.from(content)]);
 }
 
+/** The workspace `acme` with the first piece of its log. */
+const piece = Buffer.concat([frame("w", JSON.stringify({ workspace: "acme" })), frame("p", "a piece")]);
+
 const refuses = (response: ServerResponse) => response.writeHead(403).end('{"error":{"message":"not for you"}}');
-const stalls = (response: ServerResponse) => void response.write(frame("p", "a piece"));
-const breaksOff = (response: ServerResponse) => response.end(frame("p", "a piece"));
+const stalls = (response: ServerResponse) => void response.write(piece);
+const breaksOff = (response: ServerResponse) => response.end(piece);
 const fails = (response: ServerResponse) =>
-  response.end(Buffer.concat([frame("p", "a piece"), frame("e", '{"message":"NATS aborted the snapshot"}')]));
+  response.end(Buffer.concat([piece, frame("e", '{"message":"NATS aborted the snapshot"}')]));
 
 /** What answers as a gateway would. */
 async function startGateway(answer: (response: ServerResponse) => void) {
@@ -68,7 +71,7 @@ it.each(["SIGINT", "SIGTERM"] as const)("a backup that %s stops leaves nothing",
   const folder = join(root, signal);
   await using gateway = await startGateway(stalls);
   await using cli = backUpFrom(gateway.url, folder);
-  const size = () => statSync(join(folder, "stream.tar.s2"), { throwIfNoEntry: false })?.size;
+  const size = () => statSync(join(folder, "acme", "stream.tar.s2"), { throwIfNoEntry: false })?.size;
   await until(() => (size() ?? 0) > 0, { message: "the first piece" });
   cli.child.kill(signal);
   expect(await cli.ended).toBe(1);
@@ -93,6 +96,7 @@ it("files of others there are not touched, nor is the folder that holds them", a
   const beside = join(dirname(folder), "beside");
   {
     await using backup = await newBackup(folder);
+    await backup.begin("acme");
     await backup.take(Buffer.from("a piece"));
     mkdirSync(beside);
   }

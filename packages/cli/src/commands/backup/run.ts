@@ -1,53 +1,81 @@
 import { backUpLog } from "@tapedeck/shared/log/backup";
-import { backupOf, openTokenStore } from "@tapedeck/shared/tokens/store";
+import { logNames } from "@tapedeck/shared/log/workspace-logs";
+import { namePart } from "@tapedeck/shared/source";
+import { backupOf, openTokenStore, type TokenBackup } from "@tapedeck/shared/tokens/store";
 import { CommandError } from "../../command-error.ts";
 import { counted } from "../../display/counted.ts";
 import { bytesText } from "../../display/durations.ts";
 import { print } from "../../display/output.ts";
 import { auditHere } from "../../maintain/audit-here.ts";
-import { newBackup } from "../../maintain/backup-folder.ts";
+import { type BackupWriter, newBackup } from "../../maintain/backup-folder.ts";
 import { dialNats, findHere, noServerOn } from "../../maintain/here.ts";
-import { type BackupEnd, remoteMaintenance } from "../../maintain/remote.ts";
+import { remoteMaintenance } from "../../maintain/remote.ts";
 import { announceTapedeck } from "../../maintain/which-tapedeck.ts";
 import { Progress, type ProgressTo } from "../../progress.ts";
 
-export type BackupOptions = { readonly data: string; readonly url?: string; readonly here?: boolean };
+export type BackupOptions = {
+  readonly data: string;
+  readonly workspace?: string;
+  readonly url?: string;
+  readonly here?: boolean;
+};
 
-/** Copies the log of this machine's Tapedeck, of a NATS that the settings name, or of another Tapedeck by its gateway. A backup that fails leaves no files. */
+/**
+ * Copies the logs of this machine's Tapedeck, of a NATS that the settings name, or of another Tapedeck by its gateway: of all
+ * workspaces, or of one. A backup that fails leaves no files.
+ */
 export async function backUp(folder: string, options: BackupOptions, progressTo: ProgressTo = {}): Promise<void> {
   const { data, url } = options;
+  const workspace = options.workspace === undefined ? undefined : namePart(options.workspace);
   const make: MakeBackup = announceTapedeck("backup", options)
     ? remoteMaintenance(url).backUp
-    : (take, signal) => backUpHere(data, take, signal);
+    : (writer, how) => backUpHere(data, writer, how);
   const stop = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
   await using backup = await newBackup(folder);
   using progress = new Progress({ what: "backup", unit: "bytes", ...progressTo });
-  const take = async (piece: Uint8Array) => {
-    await backup.take(piece);
-    progress.reached(progress.done + piece.byteLength);
+  let [logs, messages] = [0, 0];
+  const writer: LogWriter = {
+    begin: backup.begin,
+    async take(piece) {
+      await backup.take(piece);
+      progress.reached(progress.done + piece.byteLength);
+    },
+    async end(snapshot) {
+      await backup.end(snapshot);
+      logs += 1;
+      messages += snapshot.state.messages;
+    },
   };
-  const { snapshot, tokens } = await make(take, stop.signal).catch((error: unknown) => {
+  const tokens = await make(writer, { workspace, signal: stop.signal }).catch((error: unknown) => {
     throw stop.signal.aborted ? new CommandError("stopped: nothing was backed up.") : error;
   });
-  await backup.finish(snapshot, tokens);
+  await backup.finish(tokens);
   progress[Symbol.dispose]();
-  const { messages } = snapshot.state;
-  print(`backed up ${counted(messages, "message")} of the log to ${folder} (${bytesText(progress.done)})`);
+  const what = logs === 1 ? "one workspace" : counted(logs, "workspace");
+  print(`backed up ${counted(messages, "message")} of ${what} to ${folder} (${bytesText(progress.done)})`);
 }
 
-type Take = (piece: Uint8Array) => Promise<void>;
-type MakeBackup = (take: Take, signal: AbortSignal) => Promise<BackupEnd>;
+type LogWriter = Pick<BackupWriter, "begin" | "take" | "end">;
+type HowToBackUp = { readonly workspace?: string | undefined; readonly signal: AbortSignal };
+type MakeBackup = (writer: LogWriter, how: HowToBackUp) => Promise<TokenBackup>;
 
 /** At the NATS that `up` runs on a data folder, or at the one that the settings name. */
-async function backUpHere(data: string, take: Take, signal: AbortSignal): Promise<BackupEnd> {
+async function backUpHere(data: string, writer: LogWriter, { workspace, signal }: HowToBackUp): Promise<TokenBackup> {
   const settings = await (await findHere(data)).nats();
   if (settings === undefined) throw noServerOn(data);
   await using stack = new AsyncDisposableStack();
   const nats = stack.adopt(await dialNats(settings), (connection) => connection.close());
   signal.throwIfAborted();
-  await auditHere(nats, { action: "log.backed-up", about: {} });
+  const all = await logNames(nats);
+  if (workspace !== undefined && !all.includes(workspace)) {
+    throw new CommandError(`nothing is recorded in the workspace "${workspace}".`);
+  }
+  await auditHere(nats, { action: "log.backed-up", about: { ...(workspace !== undefined && { workspace }) } });
   signal.addEventListener("abort", () => void nats.close());
-  const snapshot = await backUpLog(nats, take);
-  return { snapshot, tokens: backupOf(await (await openTokenStore(nats)).read()) };
+  for (const one of workspace === undefined ? all : [workspace]) {
+    await writer.begin(one);
+    await writer.end(await backUpLog(nats, one, writer.take));
+  }
+  return backupOf(await (await openTokenStore(nats)).read());
 }

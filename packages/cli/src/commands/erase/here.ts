@@ -1,6 +1,7 @@
 import {
   beginDeveloperErasure,
   beginErasure,
+  findSource,
   followDeveloperErasure,
   followErasure,
 } from "@tapedeck/ingest/for-cli/maintain";
@@ -8,10 +9,11 @@ import { sessionExports } from "@tapedeck/shared/audit/session-exports";
 import { openAuditStore } from "@tapedeck/shared/audit/store";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { DeveloperErasure } from "@tapedeck/shared/log/erasures/developer-erasures";
-import type { Erasure } from "@tapedeck/shared/log/erasures/erasure-store";
+import { type Erasure, ErasureStore } from "@tapedeck/shared/log/erasures/erasure-store";
 import { openLog } from "@tapedeck/shared/log/jetstream";
+import { logNames } from "@tapedeck/shared/log/workspace-logs";
 import { workspaceSetting } from "@tapedeck/shared/service/common-settings";
-import { demoWorkspace } from "@tapedeck/shared/source";
+import { demoWorkspace, type SourceName, sourceParts } from "@tapedeck/shared/source";
 import { openTokenStore } from "@tapedeck/shared/tokens/store";
 import type { NatsConnection } from "nats";
 import { CommandError } from "../../command-error.ts";
@@ -29,15 +31,15 @@ export async function eraseHere(session: string, options: EraseOptions): Promise
   const { data, yes } = options;
   await using machine = await dialRunning(data);
   const { nats } = machine;
-  await using log = await openLog(nats, { create: false, syncKnown: true });
   const stop = new AbortController();
   process.once("SIGINT", () => stop.abort());
-  const deps = { nats, log, signal: stop.signal };
+  await using log = await logWith(nats, session, stop.signal);
+  const deps = { nats, workspace: log.workspace, log, signal: stop.signal };
   const ask = async (source: string) => {
     if (!yes)
       await confirm(`Erase session ${session} of ${shortSource(source)}? This can't be undone. [y/N] `, "erased");
   };
-  const request = { session, workspace: undefined, ...userHere() };
+  const request = { session, ...userHere() };
   const erasure = await beginErasure(request, deps, ask).catch((error: unknown) => {
     if (error instanceof TapedeckError) throw new CommandError(`${error.message}.`, { cause: error });
     throw error;
@@ -51,10 +53,10 @@ export async function eraseDeveloperHere(developer: string, options: EraseOption
   const workspace = here.running?.mode === "demo" ? demoWorkspace : workspaceSetting(here.settings());
   await using machine = await dialRunning(options.data);
   const { nats } = machine;
-  await using log = await openLog(nats, { create: false, syncKnown: true });
+  await using log = await openLog(nats, { workspace, create: false, syncKnown: true });
   const stop = new AbortController();
   process.once("SIGINT", () => stop.abort());
-  const deps = { nats, log, signal: stop.signal };
+  const deps = { nats, workspace, log, signal: stop.signal };
   const place = { workspace, developer };
   const all = await (await openTokenStore(nats)).list();
   const tokens = all.filter((token) => token.workspace === workspace && token.developer === developer);
@@ -69,6 +71,19 @@ export async function eraseDeveloperHere(developer: string, options: EraseOption
   });
   const erasing = withTokens(followDeveloperErasure(place, deps), tokens);
   await showDeveloperErasure(erasing, { ...options, developer, signal: stop.signal });
+}
+
+/** The log that has the session, or had it: the first one where no log has. @throws CommandError where there is no log */
+async function logWith(nats: NatsConnection, session: string, signal: AbortSignal) {
+  const known = await new ErasureStore(nats).of(session);
+  const names = known === undefined ? await logNames(nats) : [sourceParts(known.source as SourceName).workspace];
+  for (const workspace of names) {
+    const log = await openLog(nats, { workspace, create: false, syncKnown: true });
+    const isThere = (await findSource(session, { nats, workspace, log, signal })) !== undefined;
+    if (isThere || workspace === names.at(-1)) return { ...log, workspace };
+    await log[Symbol.asyncDispose]();
+  }
+  throw new CommandError("nothing is recorded here.");
 }
 
 async function* withTokens(

@@ -4,14 +4,15 @@ import type { RestoreOptions } from "./run.ts";
 
 export const restoreCommand = () =>
   new Command("restore")
-    .summary("restore the log from a backup")
-    .description(`Restores the log from a folder that \`tapedeck backup\` or \`nats stream backup\` wrote, while Tapedeck is \
+    .summary("restore logs from a backup")
+    .description(`Restores the logs of workspaces from a folder that \`tapedeck backup\` or \`nats stream backup\` wrote, while Tapedeck is \
 stopped: on this machine, or in the NATS of the settings (nats.url). Positions stay valid up to the end of the \
 backup; later ones are refused (position_foreign). Tokens are restored too, except those known to be revoked. \
 Sessions that were erased after the backup come back: erase them again.`)
     .argument("<folder>", "folder of the backup")
     .addOption(dataOption())
-    .option("--replace", "replace the existing log, which is kept as a backup")
+    .option("--workspace <name>", "restore this workspace only")
+    .option("--replace", "replace existing logs, which are kept as a backup")
     .option("--no-tokens", "don't restore tokens")
     .addHelpText(
       "after",

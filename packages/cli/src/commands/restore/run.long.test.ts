@@ -1,7 +1,7 @@
 import { mkdtemp, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { openEnds } from "@tapedeck/ingest/for-cli/maintain";
 import { openLeases } from "@tapedeck/ingest/record/journal/lease";
+import { openTestEnds } from "@tapedeck/ingest/testing/test-ends";
 import { migrate } from "@tapedeck/query/db/migrate";
 import { openDatabase } from "@tapedeck/query/for-cli/maintain";
 import { backUpLog } from "@tapedeck/shared/log/backup";
@@ -12,7 +12,7 @@ import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { newEvent, testWriter } from "@tapedeck/shared/testing/log-messages";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { endPosition } from "@tapedeck/shared/testing/positions";
-import { backupOf, openTokenStore } from "@tapedeck/shared/tokens/store";
+import { backupOf, openTokenStore, type TokenBackup } from "@tapedeck/shared/tokens/store";
 import { makeToken } from "@tapedeck/shared/tokens/token";
 import { connect, type NatsConnection } from "nats";
 import { expect, inject, it, onTestFinished, vi } from "vitest";
@@ -47,8 +47,15 @@ async function place() {
   };
 }
 
+async function backUpTo(folder: string, connection: NatsConnection, tokens: TokenBackup = {}): Promise<void> {
+  await using backup = await newBackup(folder);
+  await backup.begin("acme");
+  await backup.end(await backUpLog(connection, "acme", backup.take));
+  await backup.finish(tokens);
+}
+
 const lastOf = async (nc: NatsConnection) => {
-  await using log = await openLog(nc);
+  await using log = await openLog(nc, { workspace: "acme" });
   const lastSeq = sequenceOf((await log.reader.bounds()).lastOffset);
   return { epoch: log.epoch, formerEpochs: log.reader.formerEpochs, lastSeq };
 };
@@ -62,12 +69,11 @@ it("a log and its tokens come back to a NATS of the user's: nothing is replaced 
   await tokens.revoke(revokedBefore.record.id);
   const { epoch } = await lastOf(connection);
   {
-    await using log = await openLog(connection);
+    await using log = await openLog(connection, { workspace: "acme" });
     const writer = testWriter(log.writer, source);
     await writer.append(5);
-    await using backup = await newBackup(join(cwd, "kept"));
     const known = { ...backupOf(await tokens.read()), [lost.hash]: lost.record };
-    await backup.finish(await backUpLog(connection, backup.take), known);
+    await backUpTo(join(cwd, "kept"), connection, known);
     await writer.append(3);
   }
   expect(await readFile(join(cwd, "kept", "tokens.json"), "utf8")).not.toContain(kept.text.slice(4));
@@ -86,7 +92,7 @@ it("a log and its tokens come back to a NATS of the user's: nothing is replaced 
   expect(restored.out).toContain("restored 1 token;");
   expect(restored.out).toContain("1 token of the backup has been revoked since, and stays revoked");
   expect(await lastOf(connection)).toMatchObject({ lastSeq: 5, formerEpochs: [{ epoch, lastSeq: 5 }] });
-  const restoredAs = { who: onThisMachine, kind: "local", workspace: "-", action: "log.restored" };
+  const restoredAs = { who: onThisMachine, kind: "local", workspace: "acme", action: "log.restored" };
   const { epoch: now } = await lastOf(connection);
   const about = { epoch: now, messages: 5, kept: expect.stringContaining("replaced") };
   expect(await auditEntries(connection)).toEqual([{ ...restoredAs, about }]);
@@ -101,11 +107,10 @@ it("a restore that can't be in the audit log says so, and is done whole", async 
   const { connection, cwd, tapedeck } = there;
   const kept = aToken("kept");
   {
-    await using log = await openLog(connection);
+    await using log = await openLog(connection, { workspace: "acme" });
     await testWriter(log.writer, source).append(5);
-    await using backup = await newBackup(join(cwd, "kept"));
-    await backup.finish(await backUpLog(connection, backup.take), { [kept.hash]: kept.record });
-    await using ends = await openEnds(connection, { epoch: log.epoch });
+    await backUpTo(join(cwd, "kept"), connection, { [kept.hash]: kept.record });
+    await using ends = await openTestEnds(connection, { workspace: "acme", epoch: log.epoch });
     ends.reached(source, 9, newEvent(source, 9).cursor);
   }
   await refuseAudit(connection);
@@ -113,7 +118,7 @@ it("a restore that can't be in the audit log says so, and is done whole", async 
   expect(restored).toMatchObject({ code: 0, err: expect.stringMatching(notAudited) });
   expect(restored.out).toContain("restored 1 token;");
   expect(await (await openTokenStore(connection)).list()).toEqual([kept.record]);
-  await using ends = await openEnds(connection, { epoch: (await lastOf(connection)).epoch });
+  await using ends = await openTestEnds(connection, { workspace: "acme", epoch: (await lastOf(connection)).epoch });
   expect(await ends.all()).toEqual(new Map());
 });
 
@@ -145,11 +150,10 @@ it("a restore and a new epoch that could not empty the tables name the foreign k
   await postgres.query("create schema team");
   await postgres.query('create table team."My marks" (session text references tapedeck.sessions)');
   {
-    await using log = await openLog(connection);
+    await using log = await openLog(connection, { workspace: "acme" });
     const writer = testWriter(log.writer, source);
     await writer.append(5);
-    await using backup = await newBackup(join(cwd, "kept"));
-    await backup.finish(await backUpLog(connection, backup.take));
+    await backUpTo(join(cwd, "kept"), connection);
     await writer.append(3);
   }
   await writeFile(join(cwd, "tapedeck.yaml"), `nats: { url: "${nats.url}" }\npostgres: { url: "${tables.url}" }\n`);
@@ -174,10 +178,9 @@ it("a restore shows its progress, in a pipe and on a terminal", async () => {
   await using there = await place();
   const { connection, cwd } = there;
   {
-    await using log = await openLog(connection);
+    await using log = await openLog(connection, { workspace: "acme" });
     await testWriter(log.writer, source).append(5);
-    await using backup = await newBackup(join(cwd, "kept"));
-    await backup.finish(await backUpLog(connection, backup.take));
+    await backUpTo(join(cwd, "kept"), connection);
   }
   vi.stubEnv("TAPEDECK_CONFIG", join(cwd, "tapedeck.yaml"));
   const output = vi.spyOn(process.stdout, "write").mockReturnValue(true);
@@ -190,7 +193,7 @@ it("a restore shows its progress, in a pipe and on a terminal", async () => {
   await restore(join(cwd, "kept"), options, pipe);
   const terminal = progressTerminal();
   await restore(join(cwd, "kept"), options, terminal);
-  const bytes = bytesText((await stat(join(cwd, "kept", "stream.tar.s2"))).size);
+  const bytes = bytesText((await stat(join(cwd, "kept", "acme", "stream.tar.s2"))).size);
   expect(pipe.lines().at(-1)).toBe(`restore: ${bytes}`);
   expect(terminal.text()).toContain(`restore: ${bytes}`);
   // It hides the cursor, and shows it again when it takes itself away.
@@ -203,9 +206,9 @@ it("a log that lost its end goes on under new positions when it is said to", asy
   const { connection, tapedeck } = there;
   const { epoch } = await lastOf(connection);
   {
-    await using log = await openLog(connection);
+    await using log = await openLog(connection, { workspace: "acme" });
     await testWriter(log.writer, source).append(5);
-    await using ends = await openEnds(connection, { epoch });
+    await using ends = await openTestEnds(connection, { workspace: "acme", epoch });
     ends.reached(source, 9, newEvent(source, 9).cursor);
   }
   expect(await tapedeck("new-epoch")).toMatchObject({ code: 1, err: expect.stringContaining("confirm with --yes") });
@@ -224,7 +227,7 @@ it("a log that lost its end goes on under new positions when it is said to", asy
   };
   expect(await auditEntries(connection)).toEqual([entry]);
   expect(now).toMatchObject({ lastSeq: 5, formerEpochs: [{ epoch, lastSeq: 5 }] });
-  await using ends = await openEnds(connection, { epoch: now.epoch });
+  await using ends = await openTestEnds(connection, { workspace: "acme", epoch: now.epoch });
   expect(await ends.lastSeq()).toBe(0);
   // What the lost end had is known, so that its ordinals are not given again.
   expect((await ends.endOf(source))?.cursor.ordinals).toEqual({ v1: 9 });

@@ -1,16 +1,17 @@
 import { join } from "node:path";
-import { jetstreamManager } from "@nats-io/jetstream";
+import { jetstreamManager, type StreamInfo } from "@nats-io/jetstream";
 import { backUpLog, type Restored, restoreLog, type Snapshot } from "@tapedeck/shared/log/backup";
 import { endOf } from "@tapedeck/shared/log/offset";
 import { formatPosition } from "@tapedeck/shared/log/position";
-import { endsStream, streamName } from "@tapedeck/shared/log/subjects";
-import { openTokenStore, type TokenBackup } from "@tapedeck/shared/tokens/store";
+import { endSubjects, endsStream, streamOf } from "@tapedeck/shared/log/subjects";
+import { namePart } from "@tapedeck/shared/source";
+import { backupOf, openTokenStore, type TokenBackup } from "@tapedeck/shared/tokens/store";
 import type { NatsConnection } from "nats";
 import { CommandError } from "../../command-error.ts";
 import { counted } from "../../display/counted.ts";
 import { print } from "../../display/output.ts";
 import { auditDone, auditHere } from "../../maintain/audit-here.ts";
-import { newBackup, readBackup } from "../../maintain/backup-folder.ts";
+import { type LogBackup, newBackup, readBackup } from "../../maintain/backup-folder.ts";
 import { checkForgettable, forgetTables } from "../../maintain/forget-tables.ts";
 import { openStoppedMachine } from "../../maintain/stopped-machine.ts";
 import { announceLocalOnly } from "../../maintain/which-tapedeck.ts";
@@ -18,38 +19,59 @@ import { Progress, type ProgressTo } from "../../progress.ts";
 
 export type RestoreOptions = {
   readonly data: string;
+  readonly workspace?: string;
   readonly replace?: boolean;
   /** false with --no-tokens. */
   readonly tokens?: boolean;
 };
 
-/** Puts the log of a backup in place of the one that is there; what was there is kept as a backup, too. */
+/** Puts the logs of a backup in place of those that are there; what was there is kept as a backup, too. */
 export async function restore(
   folder: string,
-  { data, replace = false, tokens: withTokens = true }: RestoreOptions,
+  { data, workspace, replace = false, tokens: withTokens = true }: RestoreOptions,
   progressTo: ProgressTo = {},
 ): Promise<void> {
   announceLocalOnly("restore", data);
-  const { snapshot, pieces, tokens } = await readBackup(folder);
+  const { logs, tokens } = await readBackup(folder);
+  const wanted = workspace === undefined ? logs : logs.filter((log) => log.workspace === namePart(workspace));
+  if (wanted.length === 0) {
+    const names = logs.map((log) => log.workspace).join(", ");
+    throw new CommandError(`the backup in ${folder} has nothing of the workspace "${workspace}", but: ${names}.`);
+  }
   await using machine = await openStoppedMachine(data);
   const { nats } = machine;
   await checkForgettable(machine.databaseUrl);
-  const replaced = await makeRoom(nats, replace, join(machine.dataDir, "replaced", fileTime()));
-  const { num_replicas = snapshot.config.num_replicas } = replaced ?? {};
-  const fitting = { ...snapshot, config: { ...snapshot.config, num_replicas } };
-  const restored = await restoreLog(nats, fitting, withProgress(pieces(), progressTo));
-  await forgetEnds(nats);
+  const keepIn = join(machine.dataDir, "replaced", fileTime());
+  // All of them first: a restore that is refused changes nothing.
+  if (!replace) await Promise.all(wanted.map((log) => refuseToReplace(nats, log.workspace)));
+  await using kept = new KeptLogs(nats, keepIn);
+  const epochs = new Map<string, string>();
+  for (const log of wanted) epochs.set(log.workspace, await restoreOne(nats, log, kept, progressTo));
   const forgotten = await forgetTables(nats, machine.databaseUrl);
-  printResult(snapshot, restored);
-  if (replaced !== undefined && replaced.folder !== undefined) print(`the previous log is kept in ${replaced.folder}`);
+  const keptFolder = await kept.finish();
+  if (keptFolder !== undefined) print(`what was there is kept in ${keptFolder}`);
   if (forgotten) print("the tables are ahead of the log: they are rebuilt at the next start");
   if (tokens !== undefined && withTokens) await restoreTokens(nats, tokens);
-  const about = {
-    epoch: restored.epoch,
-    messages: snapshot.state.messages,
-    ...(replaced?.folder && { kept: replaced.folder }),
-  };
-  await auditDone(auditHere(nats, { action: "log.restored", about }));
+  for (const { workspace: name, snapshot } of wanted) {
+    const { messages } = snapshot.state;
+    const about = { epoch: epochs.get(name) ?? "", messages, ...(keptFolder && { kept: keptFolder }) };
+    await auditDone(auditHere(nats, { action: "log.restored", workspace: name, about }));
+  }
+}
+
+/** Resolves with the epoch under which the log continues. */
+async function restoreOne(
+  nats: NatsConnection,
+  { workspace, snapshot, pieces }: LogBackup,
+  kept: KeptLogs,
+  progressTo: ProgressTo,
+): Promise<string> {
+  const { num_replicas = snapshot.config.num_replicas } = (await kept.take(workspace)) ?? {};
+  const fitting = { ...snapshot, config: { ...snapshot.config, num_replicas } };
+  const restored = await restoreLog(nats, workspace, fitting, withProgress(pieces(), progressTo));
+  await forgetEnds(nats, workspace);
+  printResult(workspace, snapshot, restored);
+  return restored.epoch;
 }
 
 async function restoreTokens(nats: NatsConnection, tokens: TokenBackup): Promise<void> {
@@ -65,9 +87,11 @@ async function restoreTokens(nats: NatsConnection, tokens: TokenBackup): Promise
   }
 }
 
-function printResult({ state }: Snapshot, { epoch, lastSeq, formerEpochs }: Restored): void {
+function printResult(workspace: string, { state }: Snapshot, { epoch, lastSeq, formerEpochs }: Restored): void {
   const last = formerEpochs.at(-1);
-  print(`restored ${counted(state.messages, "message")} of the log; the log continues as epoch ${epoch}`);
+  print(
+    `restored ${counted(state.messages, "message")} of the workspace "${workspace}"; its log continues as epoch ${epoch}`,
+  );
   if (last === undefined) return;
   const end = formatPosition({ epoch: last.epoch, offset: endOf(lastSeq) });
   print(`positions up to ${end} remain valid; later ones of epoch ${last.epoch} are refused`);
@@ -87,38 +111,66 @@ async function* withProgress(
   }
 }
 
-type ReplacedLog = {
-  /** Undefined where there was nothing in the log. */
-  readonly folder: string | undefined;
-  readonly num_replicas: number;
-};
+/** @throws CommandError where the workspace has a log */
+async function refuseToReplace(nats: NatsConnection, workspace: string): Promise<void> {
+  const { messages = 0, last_seq = 0 } = (await infoOf(nats, workspace))?.state ?? {};
+  if (last_seq === 0) return;
+  throw new CommandError(
+    `a log of the workspace "${workspace}" exists already (${counted(messages, "message")}): add --replace to replace it (it is kept as a backup).`,
+  );
+}
 
-/** What of the log that was there is kept; undefined where there was none. */
-async function makeRoom(nats: NatsConnection, replace: boolean, keepIn: string): Promise<ReplacedLog | undefined> {
+async function infoOf(nats: NatsConnection, workspace: string): Promise<StreamInfo | undefined> {
   const jsm = await jetstreamManager(nats, { checkAPI: false });
-  const info = await jsm.streams.info(streamName).catch((error: Error) => {
+  return jsm.streams.info(streamOf(workspace)).catch((error: Error) => {
     if (error.name === "StreamNotFoundError") return undefined;
     throw error;
   });
-  if (info === undefined) return undefined;
-  const { messages, last_seq } = info.state;
-  if (last_seq > 0 && !replace) {
-    throw new CommandError(
-      `a log exists already (${counted(messages, "message")}): add --replace to replace it (it is kept as a backup).`,
-    );
+}
+
+/** Removes logs, and keeps what they had as a backup. */
+class KeptLogs implements AsyncDisposable {
+  readonly #nats: NatsConnection;
+  readonly #folder: string;
+  #backup: Awaited<ReturnType<typeof newBackup>> | undefined;
+
+  constructor(nats: NatsConnection, folder: string) {
+    this.#nats = nats;
+    this.#folder = folder;
   }
-  if (last_seq > 0) {
-    await using backup = await newBackup(keepIn);
-    await backup.finish(await backUpLog(nats, backup.take));
+
+  /** Undefined where there was no log. */
+  async take(workspace: string): Promise<{ readonly num_replicas: number } | undefined> {
+    const info = await infoOf(this.#nats, workspace);
+    if (info === undefined) return undefined;
+    if (info.state.last_seq > 0) {
+      this.#backup ??= await newBackup(this.#folder);
+      await this.#backup.begin(workspace);
+      await this.#backup.end(await backUpLog(this.#nats, workspace, this.#backup.take));
+    }
+    const jsm = await jetstreamManager(this.#nats, { checkAPI: false });
+    await jsm.streams.delete(streamOf(workspace));
+    return { num_replicas: info.config.num_replicas };
   }
-  await jsm.streams.delete(streamName);
-  return { folder: last_seq > 0 ? keepIn : undefined, num_replicas: info.config.num_replicas };
+
+  /** The folder; undefined where there was nothing to keep. */
+  async finish(): Promise<string | undefined> {
+    if (this.#backup === undefined) return undefined;
+    await this.#backup.finish(backupOf(await (await openTokenStore(this.#nats)).read()));
+    return this.#folder;
+  }
+
+  /** What was removed from NATS stays, whatever fails. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.finish();
+    await this.#backup?.[Symbol.asyncDispose]();
+  }
 }
 
 /** How far sources had come in the log that was there is no matter of this one. */
-async function forgetEnds(nats: NatsConnection): Promise<void> {
+async function forgetEnds(nats: NatsConnection, workspace: string): Promise<void> {
   const jsm = await jetstreamManager(nats, { checkAPI: false });
-  await jsm.streams.delete(endsStream).catch((error: Error) => {
+  await jsm.streams.purge(endsStream, { filter: endSubjects(workspace).all }).catch((error: Error) => {
     if (error.name !== "StreamNotFoundError" && !/not found/.test(error.message)) throw error;
   });
 }

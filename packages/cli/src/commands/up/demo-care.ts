@@ -4,7 +4,7 @@ import { forgetSessions } from "@tapedeck/query/for-cli/maintain";
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import type { LogReader } from "@tapedeck/shared/log/log";
 import { beyondAll, earlierOf, logStart, type Offset, sequenceOf } from "@tapedeck/shared/log/offset";
-import { streamName, workspaceFilter } from "@tapedeck/shared/log/subjects";
+import { streamOf, workspaceFilter } from "@tapedeck/shared/log/subjects";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { connectNats } from "@tapedeck/shared/service/nats";
 import { demoWorkspace } from "@tapedeck/shared/source";
@@ -64,8 +64,10 @@ export async function forgetOld(options: ForgetOld): Promise<void> {
   const { nats, databaseUrl, signal, keepMs = 120 * minute, everyMs = 5 * minute } = options;
   await using stack = new AsyncDisposableStack();
   const connection = stack.adopt(await connectNats("demo", nats, silentLogger), (nc) => nc.close());
-  const { reader, epoch } = stack.use(await openLog(connection, { create: false, syncKnown: true }));
-  const ends = stack.use(await openEnds(connection, { epoch }));
+  const { reader, epoch } = stack.use(
+    await openLog(connection, { workspace: demoWorkspace, create: false, syncKnown: true }),
+  );
+  const ends = stack.use(await openEnds(connection, { workspace: demoWorkspace, epoch }));
   const jsm = await jetstreamManager(connection);
   const forget = async () => {
     const recent = await reader.firstSince(new Date(Date.now() - keepMs));
@@ -75,7 +77,7 @@ export async function forgetOld(options: ForgetOld): Promise<void> {
     const seq = sequenceOf(keep);
     if (seq <= 1) return;
     await ends.dropBefore(seq);
-    await jsm.streams.purge(streamName, { seq });
+    await jsm.streams.purge(streamOf(demoWorkspace), { seq });
     if (databaseUrl !== undefined) await forgetSessions(databaseUrl, demoWorkspace, keep);
   };
   // NATS may be away: the next time will do.

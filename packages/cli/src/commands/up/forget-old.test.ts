@@ -1,3 +1,4 @@
+import { openTestEnds } from "@tapedeck/ingest/testing/test-ends";
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import { sequenceOf } from "@tapedeck/shared/log/offset";
 import { sourceName } from "@tapedeck/shared/source";
@@ -14,7 +15,8 @@ it("the demo forgets what is old, but nothing of a session that goes on", async 
   const nc = stack.adopt(await connect({ servers: nats.url, user: "u", pass: "p" }), (connection) =>
     connection.close(),
   );
-  const log = stack.use(await openLog(nc, { syncKnown: true }));
+  const log = stack.use(await openLog(nc, { workspace: "demo", syncKnown: true }));
+  stack.use(await openTestEnds(nc, { workspace: "demo", epoch: log.epoch }));
   const [alice, bob] = ["alice", "bob"].map((developer) => {
     const parts = { workspace: "demo", developer, project: "shop", upstream: "skaffold" };
     return testWriter(log.writer, sourceName(parts));

@@ -1,5 +1,5 @@
 import { JetStreamApiError, type JetStreamManager, type StreamInfo } from "@nats-io/jetstream";
-import { streamName } from "../subjects.ts";
+import { endsStream } from "../subjects.ts";
 
 /** Gives a stream `replicas` replicas if it has fewer. One that has more keeps them: its operator chose that. */
 export async function raiseReplicas(jsm: JetStreamManager, info: StreamInfo, replicas: number): Promise<StreamInfo> {
@@ -18,19 +18,19 @@ export function isForbidden(error: unknown): boolean {
   return error instanceof Error && (error.name === "PermissionViolationError" || isForbidden(error.cause));
 }
 
-/** The replicas for data beside the log, as many as the log has: 1 while there is no log yet. */
-export async function replicasOfLog(jsm: JetStreamManager): Promise<number> {
+/** The replicas for data beside the logs, as many as ingest has given to the ends: 1 until it has started. */
+export async function replicasOfLogs(jsm: JetStreamManager): Promise<number> {
   try {
-    return (await jsm.streams.info(streamName)).config.num_replicas;
+    return (await jsm.streams.info(endsStream)).config.num_replicas;
   } catch (cause) {
     if (cause instanceof JetStreamApiError && cause.code === streamNotFound) return 1;
     throw cause;
   }
 }
 
-/** Gives a stream beside the log as many replicas as the log has. */
-export async function replicateAsLog(jsm: JetStreamManager, stream: string): Promise<void> {
-  await raiseReplicas(jsm, await jsm.streams.info(stream), await replicasOfLog(jsm));
+/** Gives a stream beside the logs as many replicas as these have. */
+export async function replicateAsLogs(jsm: JetStreamManager, stream: string): Promise<void> {
+  await raiseReplicas(jsm, await jsm.streams.info(stream), await replicasOfLogs(jsm));
 }
 
 const streamNotFound = 10059;

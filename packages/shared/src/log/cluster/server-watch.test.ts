@@ -10,7 +10,7 @@ import { lossyProxy } from "../../testing/lossy-proxy.ts";
 import { startTestNats } from "../../testing/nats.ts";
 import { ownPort } from "../../testing/own-port.ts";
 import { until } from "../../testing/until.ts";
-import { streamName } from "../subjects.ts";
+import { endsStream } from "../subjects.ts";
 import { hasQuorum } from "./leader-info.ts";
 import { ServerWatch } from "./server-watch.ts";
 
@@ -55,7 +55,7 @@ it("a server that answers pings, but nothing about the log, is left for another 
   await using other = await startTestNats();
   const mute = await connectNats("mute", { url: cutOff.url }, silentLogger);
   let requestCount = 0;
-  mute.subscribe(`$JS.API.STREAM.INFO.${streamName}`, { callback: () => void requestCount++ });
+  mute.subscribe(`$JS.API.STREAM.INFO.${endsStream}`, { callback: () => void requestCount++ });
   await mute.flush();
   const nats = await connectNats("test", { url: cutOff.url }, silentLogger);
   nats.setServers([cutOff.url, `127.0.0.1:${other.port}`]);

@@ -3,7 +3,7 @@ import type { NatsConnection } from "nats";
 import type { Logger } from "../../service/logger.ts";
 import { abortable } from "../../sync/abortable.ts";
 import { backoff, delay } from "../../sync/delay.ts";
-import { streamName } from "../subjects.ts";
+import { endsStream } from "../subjects.ts";
 import { hasQuorum, silenceMs } from "./leader-info.ts";
 
 export type ServerWatchOptions = {
@@ -104,10 +104,13 @@ export class ServerWatch implements AsyncDisposable {
     return false;
   }
 
-  /** A leader that was cut off answers for some more seconds, so its answer must say which replicas it hears from. */
+  /**
+   * The ends have as many replicas as the logs. A leader that was cut off answers for some more seconds, so its answer must
+   * say which replicas it hears from.
+   */
   async #isInTouch(): Promise<boolean> {
     const { timeoutMs } = this.#times;
-    const request = this.#nats.request(`$JS.API.STREAM.INFO.${streamName}`, "", { timeout: timeoutMs });
+    const request = this.#nats.request(`$JS.API.STREAM.INFO.${endsStream}`, "", { timeout: timeoutMs });
     try {
       const info = (await abortable(request, this.#over.signal)).json<
         Partial<StreamInfo> & { readonly error?: { readonly err_code: number } }

@@ -1,11 +1,10 @@
 import type { NatsConnection } from "nats";
 import { z } from "zod";
 import type { SourceName } from "../../source.ts";
-import { startInterval, stopTimer } from "../../sync/timers.ts";
 import { isForbidden } from "../cluster/replicas.ts";
 import type { Sequence } from "../offset.ts";
 import type { Warn } from "../reading/decode.ts";
-import { endsRoot, endsStream } from "../subjects.ts";
+import { endSubjects, endsStream } from "../subjects.ts";
 
 /**
  * Where the log has lost messages of a source. The first and the last message there is missing. Where another log had lost
@@ -18,9 +17,6 @@ export type KnownHole = {
   readonly first: Sequence;
   readonly last: Sequence;
 };
-
-/** Where ingest stores the holes that its last check found, beside the log. */
-export const holesSubject = `${endsRoot}.holes`;
 
 /** Only the first ones are stored. */
 const maxKnownHoles = 1_000;
@@ -37,22 +33,21 @@ export function encodeHoles(epoch: string, holes: readonly KnownHole[]): string 
   return JSON.stringify({ epoch, holes: inOrder.slice(0, maxKnownHoles) } satisfies z.input<typeof storedSchema>);
 }
 
-/** A request for this subject alone: the stream has what not every service may read. */
-const requestSubject = `$JS.API.DIRECT.GET.${endsStream}.${holesSubject}`;
 const timeoutMs = 2_000;
 
 export type HolesWatchOptions = {
   readonly nats: NatsConnection;
+  readonly workspace: string;
   readonly epoch: string;
   readonly warn: Warn;
   readonly everyMs?: number;
 };
 
-/** The holes that ingest's last check found. Polled, because a check takes hours. */
-export class HolesWatch implements Disposable {
+/** The holes of a workspace's log that ingest's last check found. Asked for again when they are used: a check takes hours. */
+export class HolesWatch {
   readonly #options: HolesWatchOptions;
-  readonly #timer;
   #holes: readonly KnownHole[] = [];
+  #loadedAt = performance.now();
   #hasWarned = false;
   /** Resolves after the first attempt. */
   readonly loaded: Promise<void>;
@@ -61,15 +56,21 @@ export class HolesWatch implements Disposable {
   constructor(options: HolesWatchOptions) {
     this.#options = options;
     this.loaded = this.#load();
-    this.#timer = startInterval(() => void this.#load(), options.everyMs ?? 10_000).unref();
   }
 
-  readonly now = (): readonly KnownHole[] => this.#holes;
+  /** Those that are known; they may be ten seconds older than the time since the call before. */
+  readonly now = (): readonly KnownHole[] => {
+    if (performance.now() - this.#loadedAt >= (this.#options.everyMs ?? 10_000)) void this.#load();
+    return this.#holes;
+  };
 
   /** Without an answer, the last one counts. */
   async #load(): Promise<void> {
-    const { nats, epoch, warn } = this.#options;
+    const { nats, workspace, epoch, warn } = this.#options;
+    this.#loadedAt = performance.now();
     if (nats.isClosed()) return;
+    // A request for this subject alone: the stream has what not every service may read.
+    const requestSubject = `$JS.API.DIRECT.GET.${endsStream}.${endSubjects(workspace).holes}`;
     try {
       const { data } = await nats.request(requestSubject, "", { timeout: timeoutMs });
       this.#holes = decodeHoles(data, epoch);
@@ -78,10 +79,6 @@ export class HolesWatch implements Disposable {
       this.#hasWarned = true;
       warn("lost events can't be reported: give this user of NATS its permissions anew", { err });
     }
-  }
-
-  [Symbol.dispose](): void {
-    stopTimer(this.#timer);
   }
 }
 

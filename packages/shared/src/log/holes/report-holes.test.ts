@@ -4,13 +4,14 @@ import { expect, it } from "vitest";
 import { sourceName } from "../../source.ts";
 import { testWriter } from "../../testing/log-messages.ts";
 import { startTestNats } from "../../testing/nats.ts";
+import { testStream, testWorkspace } from "../../testing/test-log.ts";
 import { until } from "../../testing/until.ts";
 import { openLog } from "../jetstream.ts";
 import type { FollowOptions, RecordedEvent } from "../log.ts";
 import { logStart, type Offset, sequenceOf } from "../offset.ts";
 import { parsePosition } from "../position.ts";
-import { endsRoot, endsStream, sourceFilter } from "../subjects.ts";
-import { encodeHoles, HolesWatch, holesSubject, type KnownHole } from "./known-holes.ts";
+import { endSubjects, endsStream, everyEndSubject, sourceFilter } from "../subjects.ts";
+import { encodeHoles, HolesWatch, type KnownHole } from "./known-holes.ts";
 import { reportHoles } from "./report-holes.ts";
 
 const named = (developer: string) =>
@@ -22,7 +23,7 @@ async function harness() {
   await using stack = new AsyncDisposableStack();
   const nats = stack.use(await startTestNats());
   const nc = stack.adopt(await connect({ servers: nats.url }), (one) => one.close());
-  const log = stack.use(await openLog(nc, { syncKnown: true }));
+  const log = stack.use(await openLog(nc, { workspace: testWorkspace, syncKnown: true }));
   const jsm = await jetstreamManager(nc);
   const over = new AbortController();
   stack.defer(() => over.abort());
@@ -36,7 +37,7 @@ async function harness() {
     alice: testWriter(log.writer, alice),
     bob: testWriter(log.writer, bob),
     lose: async (source: KnownHole["source"], seq: number) => {
-      await jsm.streams.deleteMessage("TAPEDECK", seq);
+      await jsm.streams.deleteMessage(testStream, seq);
       holes.push({ source, sessions: ["s"], first: seq, last: seq });
     },
     holes,
@@ -107,18 +108,20 @@ it("holes are those that were kept last, of this log", async () => {
   await using on = await harness();
   const hole = { source: alice, sessions: ["S"], first: 2, last: 3 };
   const warned: string[] = [];
-  const options = { nats: on.nc, epoch: on.epoch, warn: (message: string) => warned.push(message), everyMs: 10 };
-  using watch = new HolesWatch(options);
+  const { nc: nats, epoch } = on;
+  const warn = (message: string) => warned.push(message);
+  const options = { nats, workspace: testWorkspace, epoch, warn, everyMs: 10 };
+  const watch = new HolesWatch(options);
   await watch.loaded;
   expect(watch.now()).toEqual([]);
   await on.jsm.streams.add({
     name: endsStream,
-    subjects: [`${endsRoot}.>`],
+    subjects: [everyEndSubject],
     max_msgs_per_subject: 1,
     allow_direct: true,
   });
   const keep = (epoch: string, holes: readonly KnownHole[]) =>
-    jetstream(on.nc).publish(holesSubject, encodeHoles(epoch, holes));
+    jetstream(on.nc).publish(endSubjects(testWorkspace).holes, encodeHoles(epoch, holes));
   await keep(on.epoch, [hole]);
   await until(() => watch.now().length === 1, { message: "the hole" });
   expect(watch.now()).toEqual([hole]);

@@ -3,6 +3,7 @@ import { runInNewContext } from "node:vm";
 import { Original } from "@tapedeck/proto/tapedeck/v1/event";
 import { expect, it } from "vitest";
 import type { SourceName } from "../../source.ts";
+import { Semaphore } from "../../sync/semaphore.ts";
 import { testWriter } from "../../testing/log-messages.ts";
 import { startTestLog, testSources } from "../../testing/test-log.ts";
 import { until } from "../../testing/until.ts";
@@ -14,7 +15,10 @@ const alice = sources[0] as SourceName;
 it("readers that stop reading block nobody, hold nothing, and miss nothing", async () => {
   setFlagsFromString("--expose-gc");
   const collectGarbage: () => void = runInNewContext("gc");
-  await using log = await startTestLog({ historyReaders: 2, ring: { entries: 64, bytes: 4 * 1024 * 1024 } });
+  await using log = await startTestLog({
+    historyReaders: new Semaphore(2),
+    ring: { entries: 64, bytes: 4 * 1024 * 1024 },
+  });
   const writer = testWriter(log.writer, alice);
   const original = Original.fromPartial({ type: "x", bytes: Buffer.alloc(16 * 1024, 1) });
   const abort = new AbortController();

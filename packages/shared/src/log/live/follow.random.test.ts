@@ -1,11 +1,12 @@
 import { connect } from "nats";
 import { expect, it } from "vitest";
 import type { SourceName } from "../../source.ts";
+import { Semaphore } from "../../sync/semaphore.ts";
 import { testWriter } from "../../testing/log-messages.ts";
 import { startTestNats } from "../../testing/nats.ts";
 import { searched } from "../../testing/searches.ts";
 import { seeded } from "../../testing/seeded.ts";
-import { testSources } from "../../testing/test-log.ts";
+import { testSources, testWorkspace } from "../../testing/test-log.ts";
 import { until } from "../../testing/until.ts";
 import { openLog } from "../jetstream.ts";
 import type { RecordedEvent } from "../log.ts";
@@ -27,7 +28,12 @@ async function startFragileLog() {
     reconnectJitter: 0,
   });
   // A small ring makes followers fall out of it and come back all the time.
-  const log = await openLog(nc, { syncKnown: true, ring: { entries: 16, bytes: 1e6 }, historyReaders: 3 });
+  const log = await openLog(nc, {
+    workspace: testWorkspace,
+    syncKnown: true,
+    ring: { entries: 16, bytes: 1e6 },
+    historyReaders: new Semaphore(3),
+  });
   return {
     ...log,
     async outage(source: SourceName) {

@@ -3,13 +3,13 @@ import { Original } from "@tapedeck/proto/tapedeck/v1/event";
 import { expect, it } from "vitest";
 import type { SourceName } from "../../source.ts";
 import { acknowledged, newEvent, testWriter } from "../../testing/log-messages.ts";
-import { startTestLog, testSources } from "../../testing/test-log.ts";
+import { startTestLog, testSources, testStream } from "../../testing/test-log.ts";
 import { until } from "../../testing/until.ts";
 import type { NewEvent } from "../log.ts";
 import { endOf, logStart, type Offset, offsetOf, sequenceOf } from "../offset.ts";
 import { OutOfRangeError } from "../out-of-range.ts";
 import type { Delivered } from "../reading/consumer.ts";
-import { sourceFilter, streamName } from "../subjects.ts";
+import { sourceFilter } from "../subjects.ts";
 import { type FollowDeps, followLog } from "./follow.ts";
 import { ring } from "./ring.ts";
 import { SharedEvent } from "./shared-event.ts";
@@ -154,7 +154,7 @@ it("erased events are not served from memory, not even to a reader in the middle
   expect((await first).value?.offset).toBe(offsetOf(1));
   await writer.append(1, { session: "gone", channel: "tapedeck", kind: "session.erased" });
   const jsm = await jetstreamManager(log.nc);
-  for (let seq = 1; seq <= end; seq++) await jsm.streams.deleteMessage(streamName, seq, true);
+  for (let seq = 1; seq <= end; seq++) await jsm.streams.deleteMessage(testStream, seq, true);
   const again = await writer.append(1, { session: "gone" });
 
   const given = async ({ events }: ReturnType<typeof follow>) => {

@@ -1,9 +1,8 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { expect, it } from "vitest";
-import { startTestLog } from "../../testing/test-log.ts";
+import { startTestLog, testStream } from "../../testing/test-log.ts";
 import { until } from "../../testing/until.ts";
 import { endOf, type Offset } from "../offset.ts";
-import { streamName } from "../subjects.ts";
 import { SharedTail } from "./shared-tail.ts";
 import type { Tail } from "./tail.ts";
 import { Watches } from "./watches.ts";
@@ -54,7 +53,7 @@ it("nobody follows a log that was closed", async () => {
 it("a log has no consumer on its server until it is followed", async () => {
   await using log = await startTestLog();
   const { consumers } = await jetstreamManager(log.nc);
-  const count = async () => (await consumers.list(streamName).next()).length;
+  const count = async () => (await consumers.list(testStream).next()).length;
   expect(await count()).toBe(0);
   const stop = new AbortController();
   const following = log.reader.follow({ afterOffset: endOf(0), subjects: [] }, { signal: stop.signal });

@@ -2,11 +2,10 @@ import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream";
 import { expect, it } from "vitest";
 import type { SourceName } from "../../source.ts";
 import { testWriter } from "../../testing/log-messages.ts";
-import { startTestLog, testSources } from "../../testing/test-log.ts";
+import { startTestLog, testSources, testStream } from "../../testing/test-log.ts";
 import { until } from "../../testing/until.ts";
 import { endOf, offsetOf } from "../offset.ts";
 import { messageReader, type ReadMessage } from "../reading/decode.ts";
-import { streamName } from "../subjects.ts";
 import { openTail } from "./tail.ts";
 
 const alice = testSources[0] as SourceName;
@@ -16,7 +15,7 @@ async function startTail({ lead, read = messageReader(warn) }: { lead?: () => nu
   const log = await startTestLog();
   const jsm = leading(await jetstreamManager(log.nc), lead ?? (() => 0));
   const { nc, epoch } = log;
-  const tail = openTail({ nc, jsm, streamName, epoch, timeoutMs: 60_000, readMessage: read, warn });
+  const tail = openTail({ nc, jsm, streamName: testStream, epoch, timeoutMs: 60_000, readMessage: read, warn });
   await until(() => tail.now(), { message: "the tail to have reached the log" });
   return {
     ...log,
@@ -58,7 +57,7 @@ it("nothing is lost of what the leader has before the server that delivers", asy
   lead = 1;
   const again = reader.changed();
   const { consumers } = await jetstreamManager(log.nc);
-  for await (const { name } of consumers.list(streamName)) await consumers.delete(streamName, name);
+  for await (const { name } of consumers.list(testStream)) await consumers.delete(testStream, name);
   await again;
   expect(tail.now()?.last).toBe(endOf(2));
   await writer.append(1);

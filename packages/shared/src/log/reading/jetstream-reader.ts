@@ -1,5 +1,5 @@
 import type { StreamInfo } from "@nats-io/jetstream";
-import { Semaphore } from "../../sync/semaphore.ts";
+import type { Semaphore } from "../../sync/semaphore.ts";
 import type { FormerEpoch } from "../epoch.ts";
 import type { ErasedSessions } from "../erasures/erased-sessions.ts";
 import { cursorIn, writerIn } from "../jetstream-writer.ts";
@@ -29,7 +29,7 @@ export type ReaderDeps = StreamAccess & {
   readonly epoch: string;
   readonly formerEpochs: readonly FormerEpoch[];
   readonly warn: Warn;
-  readonly historyReaders: number;
+  readonly historyReaders: Semaphore;
   /** What the leader said of the stream when it was opened. */
   readonly info: StreamInfo;
   readonly limits?: RingLimits;
@@ -48,7 +48,7 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
   const { epoch, formerEpochs } = deps;
   const warn = rateLimited(deps.warn);
   const readMessage = messageReader(deps.warn, deps.erased);
-  const historySemaphore = new Semaphore(deps.historyReaders);
+  const historySemaphore = deps.historyReaders;
   /** The last message that was read because its offset was known from elsewhere. */
   let lastFound: Sequence = 0;
 

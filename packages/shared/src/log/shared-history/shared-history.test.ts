@@ -3,12 +3,12 @@ import { connect } from "nats";
 import { expect, it } from "vitest";
 import type { SourceName } from "../../source.ts";
 import { testWriter } from "../../testing/log-messages.ts";
-import { startTestLog, testSources } from "../../testing/test-log.ts";
+import { startTestLog, testSources, testStream, testWorkspace } from "../../testing/test-log.ts";
 import { openLog } from "../jetstream.ts";
 import type { LogReader, RecordedEvent } from "../log.ts";
 import { endOf, logStart, type Offset, sequenceOf } from "../offset.ts";
 import { OutOfRangeError } from "../out-of-range.ts";
-import { sourceFilter, streamName } from "../subjects.ts";
+import { sourceFilter } from "../subjects.ts";
 
 const [alice, bob] = testSources as [SourceName, SourceName];
 const payload = "x".repeat(4_000);
@@ -19,7 +19,9 @@ async function harness() {
   const written = stack.use(await startTestLog());
   const nc = stack.adopt(await connect({ servers: written.nc.getServer() }), (one) => one.close());
   const ring = { entries: 16, bytes: 1e6 };
-  const { reader } = stack.use(await openLog(nc, { syncKnown: true, timeoutMs: 20_000, ring }));
+  const { reader } = stack.use(
+    await openLog(nc, { workspace: testWorkspace, syncKnown: true, timeoutMs: 20_000, ring }),
+  );
   const over = new AbortController();
   stack.defer(() => over.abort());
   const owned = stack.move();
@@ -165,7 +167,7 @@ it("nothing of an erased session is given from what followers share", async () =
   // They are within their pages, before what goes.
   for (const offsets of await Promise.all(followers.map((one) => take(one, 10)))) expect(offsets).toHaveLength(10);
   const jsm = await jetstreamManager(on.written.nc);
-  for (let seq = removed - 59; seq <= removed; seq++) await jsm.streams.deleteMessage(streamName, seq, true);
+  for (let seq = removed - 59; seq <= removed; seq++) await jsm.streams.deleteMessage(testStream, seq, true);
   const end = await writer.append(1, { session: "gone", channel: "tapedeck", kind: "session.erased" });
   await on.settled();
   // The first one that fell behind, any of them, reads alone: it may hold a batch that it had read before.
@@ -187,7 +189,7 @@ it("each follower that shares gets an error for what the log has dropped", async
   await writer.append(600);
   await on.settled();
   const jsm = await jetstreamManager(on.written.nc);
-  await jsm.streams.update(streamName, { max_msgs: 50 });
+  await jsm.streams.update(testStream, { max_msgs: 50 });
   const failures = await Promise.all(followers.map(({ events }) => events.next().catch((error: unknown) => error)));
   for (const failure of failures) expect(failure).toBeInstanceOf(OutOfRangeError);
 });

@@ -17,6 +17,7 @@ function endless() {
     nats: () => {
       throw new Error("not asked for");
     },
+    workspaces: async () => [],
     auditStore: () => Promise.reject(new Error("not asked for")),
     tokens: () => Promise.reject(new Error("not asked for")),
     audit: () => {},

@@ -1,4 +1,5 @@
 import type { AuditEntry } from "@tapedeck/shared/audit/entry";
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { backUpLog, type Snapshot } from "@tapedeck/shared/log/backup";
 import { backupOf, openTokenStore, type TokenBackup } from "@tapedeck/shared/tokens/store";
 import type { NatsConnection } from "nats";
@@ -28,22 +29,35 @@ export type MaintainApi = {
    * have what was removed from the log since.
    */
   rebuild(context: CallContext, how?: { readonly fresh: boolean }): Promise<AsyncIterable<RebuildProgress>>;
-  /** The log of all workspaces as of now, and at the end the data that restores it, with the tokens. */
-  backUp(context: CallContext): Promise<AsyncIterable<BackupPart>>;
+  /** The logs of all workspaces, or of one, each as of a moment, and at the end the tokens. */
+  backUp(context: CallContext, of?: { readonly workspace?: string | undefined }): Promise<AsyncIterable<BackupPart>>;
 };
 
+/** A log begins with `log`, has its pieces, and ends with the data that restores it. */
 export type BackupPart =
+  | { readonly type: "log"; readonly workspace: string }
   | { readonly type: "piece"; readonly bytes: Uint8Array }
-  | { readonly type: "end"; readonly snapshot: Snapshot; readonly tokens: TokenBackup };
+  | { readonly type: "snapshot"; readonly snapshot: Snapshot }
+  | { readonly type: "end"; readonly tokens: TokenBackup };
 
 export type MaintainDeps = ErasureDeps &
   DeveloperErasureDeps & {
     /** The connection to NATS. @throws TapedeckError not_ready */
     readonly nats: () => { readonly connection: NatsConnection };
+    /** The workspaces that have a log. */
+    readonly workspaces: () => Promise<readonly string[]>;
     readonly audit: (what: "tables rebuilt" | "log backed up", by: Caller, about: AuditEntry["about"]) => void;
   };
 
-export function maintainApi({ query, services, nats, auditStore, tokens, audit }: MaintainDeps): MaintainApi {
+export function maintainApi({
+  query,
+  services,
+  nats,
+  workspaces,
+  auditStore,
+  tokens,
+  audit,
+}: MaintainDeps): MaintainApi {
   const tasks = new Tasks();
   /** In one of the places of erasures. */
   const erasing = async <T>(begin: () => Promise<AsyncIterable<T>>, signal: AbortSignal) => {
@@ -71,16 +85,25 @@ export function maintainApi({ query, services, nats, auditStore, tokens, audit }
       return tasks.begin("rebuild", progress(), context.signal);
     },
 
-    async backUp(context) {
+    async backUp(context, { workspace } = {}) {
       assertEverywhere(context);
       const { connection } = nats();
+      const all = await workspaces();
+      if (workspace !== undefined && !all.includes(workspace)) {
+        throw new TapedeckError("not_found", `nothing is recorded in the workspace "${workspace}"`, {
+          field: "workspace",
+        });
+      }
       const parts = async function* (): AsyncGenerator<BackupPart, void> {
-        audit("log backed up", context, {});
-        const made = pieces((take) => backUpLog(connection, take), context.signal);
-        for await (const bytes of made.stream) yield { type: "piece", bytes };
-        if (context.signal.aborted) return;
-        const tokens = backupOf(await (await openTokenStore(connection)).read());
-        yield { type: "end", snapshot: await made.result, tokens };
+        audit("log backed up", context, { ...(workspace !== undefined && { workspace }) });
+        for (const one of workspace === undefined ? all : [workspace]) {
+          yield { type: "log", workspace: one };
+          const made = pieces((take) => backUpLog(connection, one, take), context.signal);
+          for await (const bytes of made.stream) yield { type: "piece", bytes };
+          if (context.signal.aborted) return;
+          yield { type: "snapshot", snapshot: await made.result };
+        }
+        yield { type: "end", tokens: backupOf(await (await openTokenStore(connection)).read()) };
       };
       return tasks.begin("backUp", parts(), context.signal);
     },

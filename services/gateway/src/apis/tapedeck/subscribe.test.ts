@@ -25,7 +25,7 @@ async function harness({ perMessage = 1 } = {}) {
   await using stack = new AsyncDisposableStack();
   const nats = stack.use(await startTestNats());
   const connection = stack.adopt(await connect({ servers: nats.url }), (nc) => nc.close());
-  const log = stack.use(await openLog(connection, { syncKnown: true, timeoutMs: 20_000 }));
+  const log = stack.use(await openLog(connection, { workspace: "default", syncKnown: true, timeoutMs: 20_000 }));
   const over = new AbortController();
   stack.defer(() => over.abort());
   const owned = stack.move();

@@ -24,7 +24,7 @@ export async function sourceHarness(source: SourceName) {
   await using stack = new AsyncDisposableStack();
   const nats = stack.use(await startTestNats());
   const connection = stack.adopt(await connect({ servers: nats.url }), (nc) => nc.close());
-  const log = stack.use(await openLog(connection, { syncKnown: true, timeoutMs: 20_000 }));
+  const log = stack.use(await openLog(connection, { workspace: "default", syncKnown: true, timeoutMs: 20_000 }));
   const over = new AbortController();
   stack.defer(() => over.abort());
   const { upstream } = sourceParts(source);

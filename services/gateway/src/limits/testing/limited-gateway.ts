@@ -25,7 +25,7 @@ export async function gatewayHarness() {
   await using stack = new AsyncDisposableStack();
   const nats = stack.use(await startTestNats());
   const connection = stack.adopt(await connect({ servers: nats.url }), (nc) => nc.close());
-  const log = stack.use(await openLog(connection, { syncKnown: true, timeoutMs: 20_000 }));
+  const log = stack.use(await openLog(connection, { workspace: "default", syncKnown: true, timeoutMs: 20_000 }));
   await testWriter(log.writer, alice).append(3);
   const store = await openTokenStore(connection);
   const owned = stack.move();

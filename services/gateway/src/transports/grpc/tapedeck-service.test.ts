@@ -93,7 +93,7 @@ const query: Pick<QueryClient, "listSources" | "listSessions" | "listOperations"
 beforeAll(async () => {
   const nats = stack.use(await startTestNats());
   const connection = stack.adopt(await connect({ servers: nats.url }), (nc) => nc.close());
-  log = stack.use(await openLog(connection, { syncKnown: true, timeoutMs: 20_000 }));
+  log = stack.use(await openLog(connection, { workspace: "default", syncKnown: true, timeoutMs: 20_000 }));
   write = { alice: testWriter(log.writer, alice), bob: testWriter(log.writer, bob) };
   await write.alice.append(2);
   await write.bob.append(1, {

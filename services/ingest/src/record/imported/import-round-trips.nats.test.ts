@@ -7,7 +7,7 @@ import { connect } from "nats";
 import { ulid } from "ulid";
 import { expect, it } from "vitest";
 import { normalizers } from "../../normalize/normalizers.ts";
-import { openStore } from "../../store.ts";
+import { storesOn } from "../../testing/opened-store.ts";
 import { Recorder } from "../recorder.ts";
 
 /**
@@ -72,8 +72,13 @@ async function importInto(
 it("a session that follows others costs no more round trips to the log than the first ones", async () => {
   await using nats = await startTestNats();
   await using requests = await countRequests(nats.url);
-  await using store = await openStore({ url: nats.url }, "test", silentLogger, new AbortController().signal);
-  await using recording = new Recorder({ store: () => store, normalizers, logger: silentLogger, lostAfterMs: 600_000 });
+  await using stores = await storesOn(nats.url);
+  await using recording = new Recorder({
+    stores: () => stores,
+    normalizers,
+    logger: silentLogger,
+    lostAfterMs: 600_000,
+  });
   await importInto(recording, sessionOf(0, 50));
   const perMinute: (readonly string[])[] = [];
   for (let minute = 1; minute <= 40; minute++) {
@@ -89,13 +94,12 @@ it("a session that follows others costs no more round trips to the log than the 
 
 it("a record of another ingest between two imports counts", async () => {
   await using nats = await startTestNats();
-  const { signal } = new AbortController();
-  const open = (name: string) => openStore({ url: nats.url }, name, silentLogger, signal);
-  await using store = await open("here");
-  await using otherStore = await open("there");
+  const open = (name: string) => storesOn(nats.url, name);
+  await using stores = await open("here");
+  await using otherStores = await open("there");
   const common = { normalizers, logger: silentLogger, lostAfterMs: 600_000 };
-  await using here = new Recorder({ store: () => store, ...common });
-  await using there = new Recorder({ store: () => otherStore, ...common });
+  await using here = new Recorder({ stores: () => stores, ...common });
+  await using there = new Recorder({ stores: () => otherStores, ...common });
   await importInto(here, sessionOf(1, 3));
   await importInto(there, sessionOf(3, 3));
   await expect(importInto(here, sessionOf(2, 3))).rejects.toThrow("has a later session");

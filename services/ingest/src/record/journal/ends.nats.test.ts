@@ -1,12 +1,13 @@
 import { jetstreamManager } from "@nats-io/jetstream";
-import { endsRoot, endsStream } from "@tapedeck/shared/log/subjects";
+import { endSubjects, endsStream, everyEndSubject } from "@tapedeck/shared/log/subjects";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
 import { lossyProxy } from "@tapedeck/shared/testing/lossy-proxy";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
 import { expect, it } from "vitest";
-import { openEnds } from "./ends.ts";
+import { openTestEnds } from "../../testing/test-ends.ts";
+import { ensureEnds, openEnds } from "./ends.ts";
 
 const epoch = "t3k9x2";
 const cursor = { session: "01KE3M9Z6Q4W8T2V5X7Y9A1B3C", ordinals: { v1: 1 }, frames: { v1: 1 } };
@@ -22,10 +23,10 @@ it("the ends of many sources are written a few at a time", async () => {
   await using nats = await startTestNats({ syncAlways: true });
   const watching = await connect({ servers: nats.url });
   const nc = await connect({ servers: nats.url });
-  const ends = await openEnds(nc, { epoch, everyMs: 100 });
+  const ends = await openTestEnds(nc, { workspace: "default", epoch, everyMs: 100 });
   let [underWay, max] = [0, 0];
   const written: string[] = [];
-  watching.subscribe("tapedeck.ends.source.>", {
+  watching.subscribe(endSubjects("default").sources, {
     callback: (_err, { subject }) => {
       written.push(subject);
       max = Math.max(max, ++underWay);
@@ -55,8 +56,9 @@ it("of a source that goes on not every end is written, but the last one", async 
   await using nats = await startTestNats();
   const watching = await connect({ servers: nats.url });
   const nc = await connect({ servers: nats.url });
+  await ensureEnds(nc);
   const written: number[] = [];
-  watching.subscribe("tapedeck.ends.source.>", {
+  watching.subscribe(endSubjects("default").sources, {
     callback: (_err, message) => {
       written.push(message.json<{ seq: number }>().seq);
     },
@@ -64,7 +66,7 @@ it("of a source that goes on not every end is written, but the last one", async 
   await watching.flush();
   const [source] = sources as [SourceName];
   {
-    await using ends = await openEnds(nc, { epoch, everyMs: 600_000 });
+    await using ends = await openEnds(nc, { workspace: "default", epoch, everyMs: 600_000 });
     ends.reached(source, 1, cursor);
     await until(() => written.length === 1, { message: "the first one to be written" });
     for (let seq = 2; seq <= 9; seq++) {
@@ -81,10 +83,10 @@ it("closing writes what waits", async () => {
   await using nats = await startTestNats();
   const nc = await connect({ servers: nats.url });
   {
-    await using ends = await openEnds(nc, { epoch, everyMs: 600_000 });
+    await using ends = await openTestEnds(nc, { workspace: "default", epoch, everyMs: 600_000 });
     for (const source of sources) ends.reached(source, 7, cursor);
   }
-  await using later = await openEnds(nc, { epoch });
+  await using later = await openTestEnds(nc, { workspace: "default", epoch });
   const kept = [...(await later.all()).values()].map(({ seq }) => seq);
   expect(kept).toEqual(sources.map(() => 7));
   await nc.close();
@@ -94,16 +96,16 @@ it("closing writes the others where one can't be written", async () => {
   await using nats = await startTestNats();
   const nc = await connect({ servers: nats.url });
   const jsm = await jetstreamManager(nc, { checkAPI: false });
-  await jsm.streams.add({ name: endsStream, subjects: [`${endsRoot}.>`], max_msg_size: 400 });
+  await jsm.streams.add({ name: endsStream, subjects: [everyEndSubject], max_msg_size: 400 });
   // More than are written at once.
   const [first, tooLong, ...others] = sourcesOf(150) as [SourceName, SourceName, ...SourceName[]];
   {
-    await using ends = await openEnds(nc, { epoch, everyMs: 600_000 });
+    await using ends = await openTestEnds(nc, { workspace: "default", epoch, everyMs: 600_000 });
     ends.reached(first, 7, cursor);
     ends.reached(tooLong, 7, { ...cursor, session: "long".repeat(100) });
     for (const source of others) ends.reached(source, 7, cursor);
   }
-  await using later = await openEnds(nc, { epoch });
+  await using later = await openTestEnds(nc, { workspace: "default", epoch });
   expect(new Set((await later.all()).keys())).toEqual(new Set([first, ...others]));
   await nc.close();
 });
@@ -113,8 +115,8 @@ it("closing writes many at once: it does not wait for the answers of a few", asy
   await using proxy = await lossyProxy(nats.port);
   const nc = await connect({ servers: `127.0.0.1:${proxy.port}` });
   const direct = await connect({ servers: nats.url });
-  const ends = await openEnds(nc, { epoch, everyMs: 600_000 });
-  await using kept = await openEnds(direct, { epoch });
+  const ends = await openTestEnds(nc, { workspace: "default", epoch, everyMs: 600_000 });
+  await using kept = await openTestEnds(direct, { workspace: "default", epoch });
   ends.reached(sources[0] as SourceName, 7, cursor);
   await until(async () => (await kept.all()).size === 1, { message: "the first one to be written" });
   proxy.deaf = true;
@@ -127,7 +129,7 @@ it("closing writes many at once: it does not wait for the answers of a few", asy
 it("closing does not wait for a server that is gone", async () => {
   await using nats = await startTestNats();
   const nc = await connect({ servers: nats.url });
-  const ends = await openEnds(nc, { epoch, everyMs: 600_000 });
+  const ends = await openTestEnds(nc, { workspace: "default", epoch, everyMs: 600_000 });
   await nats.kill();
   for (const source of sources) ends.reached(source, 7, cursor);
   await ends[Symbol.asyncDispose]();

@@ -8,15 +8,22 @@ import {
 } from "@nats-io/jetstream";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { infoOfLeader } from "@tapedeck/shared/log/cluster/leader-info";
-import { replicasOfLog, replicateAsLog } from "@tapedeck/shared/log/cluster/replicas";
-import { encodeHoles, holesSubject, type KnownHole } from "@tapedeck/shared/log/holes/known-holes";
+import { raiseReplicas } from "@tapedeck/shared/log/cluster/replicas";
+import { encodeHoles, type KnownHole } from "@tapedeck/shared/log/holes/known-holes";
 import { wrongSequenceCodes } from "@tapedeck/shared/log/jetstream-writer";
 import type { Cursor } from "@tapedeck/shared/log/log";
 import type { Sequence } from "@tapedeck/shared/log/offset";
-import { endSubject, endsRoot, endsStream, tablesEndSubject } from "@tapedeck/shared/log/subjects";
+import {
+  type EndSubjects,
+  endSubject,
+  endSubjects,
+  endsStream,
+  everyEndSubject,
+  sourceOfEndSubject,
+} from "@tapedeck/shared/log/subjects";
 import { type TablesEnd, tablesEndSchema } from "@tapedeck/shared/log/tables-end";
 import { ownValue } from "@tapedeck/shared/own-value";
-import { asciiName, nameOfAscii, type SourceName, sourceParts } from "@tapedeck/shared/source";
+import type { SourceName } from "@tapedeck/shared/source";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { Semaphore } from "@tapedeck/shared/sync/semaphore";
 import type { NatsConnection } from "nats";
@@ -26,7 +33,7 @@ import { z } from "zod";
 export type SourceEnd = { readonly epoch: string; readonly seq: Sequence; readonly cursor: Cursor };
 
 /**
- * How far the log and each source have come, kept outside the log: when its files are damaged, it cannot detect that
+ * How far a workspace's log and each of its sources have come, kept outside the log: when its files are damaged, it cannot detect that
  * something stood behind its end. In a stream of its own on the same NATS, one small message a source. Each is written at
  * most once a second, and less often where the writes of all sources take longer: one round of them is a second and the
  * time that they take. What was acknowledged since a source's last write is missing there after a crash.
@@ -65,7 +72,7 @@ export type LogEnds = AsyncDisposable & {
   keepHoles(holes: readonly KnownHole[]): Promise<void>;
 };
 
-export type LogEndsOptions = { readonly epoch: string; readonly everyMs?: number };
+export type LogEndsOptions = { readonly workspace: string; readonly epoch: string; readonly everyMs?: number };
 
 const numbers = z.record(z.string(), z.number());
 const endSchema = z.object({
@@ -74,29 +81,26 @@ const endSchema = z.object({
   cursor: z.looseObject({ session: z.string(), ordinals: numbers, frames: numbers }),
 });
 const firstSchema = z.object({ epoch: z.string(), seq: z.number() });
-const firstSubject = `${endsRoot}.first`;
 const reservationsSchema = z.record(z.string(), z.number());
 const reservedMs = 24 * 3_600_000;
 /** NATS' own default is a `max_payload` of 1 MiB. There is room for 10,000 sources with names of usual length. */
 const maxReservedBytes = 1_000_000;
-const keySubject = `${endsRoot}.key`;
 const identityKeyBytes = 32;
-const everySource = `${endsRoot}.source.>`;
 /** The server syncs each to the disk: those of hundreds of sources at once would hold up the log's messages. */
 const maxAtOnce = 4;
 /** This process writes no messages any more when it closes them. */
 const maxAtClose = 100;
 
-/** The connection stays the caller's. Rejects when the stream can't be had. */
-export async function openEnds(nc: NatsConnection, { epoch, everyMs = 1_000 }: LogEndsOptions): Promise<LogEnds> {
-  const jsm = await jetstreamManager(nc, { timeout: 2_000, checkAPI: false });
-  await ensureStream(jsm);
-  return new Ends(nc, jsm, epoch, everyMs);
+/** The connection stays the caller's. The stream is there; see ensureEnds. */
+export async function openEnds(nc: NatsConnection, options: LogEndsOptions): Promise<LogEnds> {
+  return new Ends(nc, await jetstreamManager(nc, { timeout: 2_000, checkAPI: false }), options);
 }
 
 class Ends implements LogEnds {
   readonly #nc: NatsConnection;
   readonly #jsm: JetStreamManager;
+  readonly #workspace: string;
+  readonly #subjects: EndSubjects;
   readonly #epoch: string;
   readonly #everyMs: number;
   readonly #known = new Map<SourceName, SourceEnd>();
@@ -108,9 +112,11 @@ class Ends implements LogEnds {
   #lastAssigned: number | undefined;
   #reportedTables: TablesEnd | undefined;
 
-  constructor(nc: NatsConnection, jsm: JetStreamManager, epoch: string, everyMs: number) {
+  constructor(nc: NatsConnection, jsm: JetStreamManager, { workspace, epoch, everyMs = 1_000 }: LogEndsOptions) {
     this.#nc = nc;
     this.#jsm = jsm;
+    this.#workspace = workspace;
+    this.#subjects = endSubjects(workspace);
     this.#epoch = epoch;
     this.#everyMs = everyMs;
   }
@@ -132,11 +138,11 @@ class Ends implements LogEnds {
   async all(): Promise<ReadonlyMap<SourceName, SourceEnd>> {
     const ends = new Map<SourceName, SourceEnd>(this.#known);
     for (let seq = 1; ; ) {
-      const query = { seq, next_by_subj: everySource };
+      const query = { seq, next_by_subj: this.#subjects.sources };
       const message = await this.#jsm.streams.getMessage(endsStream, query);
       if (message === null) return ends;
       seq = message.seq + 1;
-      const source = nameOfAscii(message.subject.split(".").slice(-4).join("/")) as SourceName;
+      const source = sourceOfEndSubject(message.subject);
       const end = parsed(message.data, endSchema) as SourceEnd | undefined;
       const last = further(end, ends.get(source));
       if (last !== undefined) ends.set(source, last);
@@ -154,21 +160,21 @@ class Ends implements LogEnds {
   }
 
   async #reserve(source: SourceName, max: number): Promise<number> {
-    const { workspace } = sourceParts(source);
-    const subject = `${endsRoot}.new.${asciiName(workspace)}`;
+    const workspace = this.#workspace;
+    const subject = this.#subjects.reserved;
     const own = endSubject(source);
     for (;;) {
       // Before the ends are read: a reservation is dropped only when the source has an end.
       const message = await this.#jsm.streams.getMessage(endsStream, { last_by_subj: subject });
-      const filter = { subjects_filter: `${endsRoot}.source.${asciiName(workspace)}.>` };
+      const filter = { subjects_filter: this.#subjects.sources };
       const { state } = await infoOfLeader(this.#jsm, endsStream, filter);
       const stored = new Set(Object.keys(state.subjects ?? {}));
       const reserved = Object.entries((message && parsed(message.data, reservationsSchema)) ?? {}).filter(
         ([one, at]) => !stored.has(one) && one !== own && Date.now() - at < reservedMs,
       );
       // Those that were reached just now may not be stored yet.
-      const here = [...this.#known.keys()].filter((one) => sourceParts(one).workspace === workspace);
-      const others = new Set([...stored, ...here.map(endSubject), ...reserved.map(([one]) => one)]);
+      const here = [...this.#known.keys()].map(endSubject);
+      const others = new Set([...stored, ...here, ...reserved.map(([one]) => one)]);
       others.delete(own);
       if (others.size >= max) return others.size;
       const content = JSON.stringify(Object.fromEntries([...reserved, [own, Date.now()]]));
@@ -199,7 +205,7 @@ class Ends implements LogEnds {
   }
 
   async tables(): Promise<TablesEnd | undefined> {
-    const message = await this.#jsm.streams.getMessage(endsStream, { last_by_subj: tablesEndSubject });
+    const message = await this.#jsm.streams.getMessage(endsStream, { last_by_subj: this.#subjects.tables });
     return message === null ? undefined : parsed(message.data, tablesEndSchema);
   }
 
@@ -212,7 +218,7 @@ class Ends implements LogEnds {
   }
 
   async firstSeq(otherwise: Sequence): Promise<Sequence> {
-    const message = await this.#jsm.streams.getMessage(endsStream, { last_by_subj: firstSubject });
+    const message = await this.#jsm.streams.getMessage(endsStream, { last_by_subj: this.#subjects.first });
     const reported = message === null ? undefined : parsed(message.data, firstSchema);
     if (reported !== undefined) return reported.seq;
     // A process that stores one at this very moment takes precedence.
@@ -225,15 +231,15 @@ class Ends implements LogEnds {
   }
 
   async keepHoles(holes: readonly KnownHole[]): Promise<void> {
-    await jetstream(this.#nc).publish(holesSubject, encodeHoles(this.#epoch, holes));
+    await jetstream(this.#nc).publish(this.#subjects.holes, encodeHoles(this.#epoch, holes));
   }
 
   async identityKey(): Promise<Uint8Array> {
     for (;;) {
-      const message = await this.#jsm.streams.getMessage(endsStream, { last_by_subj: keySubject });
+      const message = await this.#jsm.streams.getMessage(endsStream, { last_by_subj: this.#subjects.key });
       if (message !== null && message.data.byteLength === identityKeyBytes) return message.data;
       // The first key counts where several ingests start at once.
-      await this.#publishIfLast(keySubject, randomBytes(identityKeyBytes), message?.seq ?? 0);
+      await this.#publishIfLast(this.#subjects.key, randomBytes(identityKeyBytes), message?.seq ?? 0);
     }
   }
 
@@ -249,7 +255,7 @@ class Ends implements LogEnds {
   }
 
   async #publishFirst(seq: Sequence, expect: Partial<StreamExpectations>): Promise<void> {
-    await jetstream(this.#nc).publish(firstSubject, JSON.stringify({ epoch: this.#epoch, seq }), { expect });
+    await jetstream(this.#nc).publish(this.#subjects.first, JSON.stringify({ epoch: this.#epoch, seq }), { expect });
   }
 
   /** Spreads the writes of all sources over the time between two writes of one. */
@@ -308,20 +314,22 @@ function parsed<T>(data: Uint8Array, schema: z.ZodType<T>): T | undefined {
   }
 }
 
-async function ensureStream(jsm: JetStreamManager): Promise<void> {
+/** Makes the stream of the ends, with so many replicas. The connection stays the caller's. Rejects when it can't be had. */
+export async function ensureEnds(nc: NatsConnection, replicas = 1): Promise<void> {
+  const jsm = await jetstreamManager(nc, { timeout: 2_000, checkAPI: false });
   try {
     await jsm.streams.add({
       name: endsStream,
-      subjects: [`${endsRoot}.>`],
+      subjects: [everyEndSubject],
       max_msgs_per_subject: 1,
       storage: "file",
       allow_direct: true,
-      num_replicas: await replicasOfLog(jsm),
+      num_replicas: replicas,
     });
   } catch (cause) {
     // It is there, maybe with settings of its operator's own.
     if (!(cause instanceof JetStreamApiError && cause.code === streamExists)) throw cause;
-    await replicateAsLog(jsm, endsStream);
+    await raiseReplicas(jsm, await jsm.streams.info(endsStream), replicas);
   }
 }
 

@@ -6,7 +6,7 @@ import {
   jetstreamManager,
 } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
-import { replicasOfLog, replicateAsLog } from "@tapedeck/shared/log/cluster/replicas";
+import { replicasOfLogs, replicateAsLogs } from "@tapedeck/shared/log/cluster/replicas";
 import { asciiName, type SourceName } from "@tapedeck/shared/source";
 import { headers, type NatsConnection } from "nats";
 
@@ -14,8 +14,8 @@ const bucket = "TAPEDECK_OWNERS";
 /** How long the bucket keeps that a lease has ended. */
 const endMs = 60_000;
 
-/** What only one owner may have at a time: a source, an imported session, the check of the whole log. */
-export type Leased = SourceName | `import/${string}` | "log-check" | "erasures";
+/** What only one owner may have at a time: a source, an imported session, the check of a whole log. */
+export type Leased = SourceName | `import/${string}` | `log-check/${string}` | "erasures";
 
 /** `yields`: it only examines the source, and gives way to any tap. */
 export type Owner = { readonly ingest: string; readonly tap: string; readonly lease: string; readonly yields?: true };
@@ -36,8 +36,8 @@ export class LeaseBucket {
   static async open(nc: NatsConnection, ttlMs: number, timeoutMs: number): Promise<LeaseBucket> {
     const js = jetstream(nc, { timeout: timeoutMs, checkAPI: false });
     const jsm = await jetstreamManager(nc, { timeout: timeoutMs, checkAPI: false });
-    await new Kvm(js).create(bucket, { history: 1, markerTTL: endMs, replicas: await replicasOfLog(jsm) });
-    await replicateAsLog(jsm, `KV_${bucket}`);
+    await new Kvm(js).create(bucket, { history: 1, markerTTL: endMs, replicas: await replicasOfLogs(jsm) });
+    await replicateAsLogs(jsm, `KV_${bucket}`);
     return new LeaseBucket(js, jsm, ttlMs);
   }
 

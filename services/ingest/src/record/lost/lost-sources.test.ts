@@ -8,8 +8,9 @@ import { Mailbox } from "@tapedeck/tap/push/mailbox";
 import { ulid } from "ulid";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { normalizers } from "../../normalize/normalizers.ts";
-import { type OpenStore, openStore } from "../../store.ts";
+import type { OpenStore, OpenStores } from "../../store.ts";
 import { framesOf, holes, kindsOf, openLogReader, skaffoldSource, testLogger } from "../../testing/ingest-harness.ts";
+import { onlyStore, storesOn } from "../../testing/opened-store.ts";
 import { eraseCall } from "../maintain/erase-call.ts";
 import { sessionErased } from "../own-facts/session-facts.ts";
 import { Recorder } from "../recorder.ts";
@@ -17,18 +18,18 @@ import type { Store } from "../recorder-options.ts";
 
 let nats: TestNats;
 let logReader: Awaited<ReturnType<typeof openLogReader>>;
+let stores: OpenStores;
 let store: OpenStore;
 
 beforeAll(async () => {
   nats = await startTestNats();
   logReader = await openLogReader(nats.url);
-  const opened = await openStore({ url: nats.url }, ulid(), testLogger, new AbortController().signal);
-  if (opened === undefined) throw new Error("no store");
-  store = opened;
+  stores = await storesOn(nats.url, ulid(), testLogger);
+  store = await stores.of("default");
 });
 
 afterAll(async () => {
-  await store[Symbol.asyncDispose]();
+  await stores[Symbol.asyncDispose]();
   await logReader[Symbol.asyncDispose]();
   await nats[Symbol.asyncDispose]();
 });
@@ -48,7 +49,7 @@ function message(entry: string): Buffer {
 
 /** A recorder that says at once that a source is lost, and ends its session after so long. */
 function recorder(lostAfterMs: number, noticeMs = 10): Recorder {
-  return new Recorder({ store: () => store, normalizers, logger: testLogger, lostAfterMs, noticeMs });
+  return new Recorder({ stores: () => stores, normalizers, logger: testLogger, lostAfterMs, noticeMs });
 }
 
 /** A tap that pushes what it has made since `first`; leaving it without a word is what a kill is. */
@@ -183,7 +184,7 @@ async function erase(developer: string, session: string): Promise<void> {
   const source = skaffoldSource(developer);
   const [workspace = ""] = source.split("/");
   const request = { source, session, after_sequence: 0n, workspace, who: "op", by: "", kind: "token" };
-  for await (const _ of eraseCall(request, store, AbortSignal.timeout(60_000)));
+  for await (const _ of eraseCall(request, stores, AbortSignal.timeout(60_000)));
 }
 
 const sessionsOf = (events: readonly Event[]) => [...new Set(events.flatMap(({ session }) => session || []))];
@@ -281,8 +282,7 @@ it("a recorder that is started again says it from the log alone", async () => {
 
 it("a source that another ingest records is lost when that one's tap is gone, and not when it was turned away here", async () => {
   await using there = recorder(never, never);
-  const elsewhere = await openStore({ url: nats.url }, ulid(), testLogger, new AbortController().signal);
-  if (elsewhere === undefined) throw new Error("no store");
+  const elsewhere = await storesOn(nats.url, ulid(), testLogger);
   await using stack = new AsyncDisposableStack();
   stack.use(elsewhere);
   const observations: ("held" | "free")[] = [];
@@ -294,11 +294,11 @@ it("a source that another ingest records is lost when that one's tap is gone, an
   };
   const freed: typeof leases.freed = (...expected) => leases.freed(...expected);
   const here: Store = {
-    ...elsewhere,
+    ...(await elsewhere.of("default")),
     leases: { take, freed, [Symbol.asyncDispose]: () => leases[Symbol.asyncDispose]() },
   };
   const on = stack.use(
-    new Recorder({ store: () => here, normalizers, logger: testLogger, lostAfterMs: never, noticeMs: 10 }),
+    new Recorder({ stores: () => onlyStore(here), normalizers, logger: testLogger, lostAfterMs: never, noticeMs: 10 }),
   );
   const oneMoreObservation = async () => {
     const { length } = observations;
@@ -339,7 +339,7 @@ it("a tap that comes while its source is examined is not turned away", async () 
   };
   const watched: Store = { ...store, leases: { ...store.leases, take } };
   const options = { normalizers, logger: testLogger, lostAfterMs: never, noticeMs: 0 };
-  await using on = new Recorder({ store: () => watched, ...options });
+  await using on = new Recorder({ stores: () => onlyStore(watched), ...options });
   for (let round = 0; round < 16; round++) {
     const tap = tapped(on, "judy", { tap: `T${round}` });
     await tap.welcomed();

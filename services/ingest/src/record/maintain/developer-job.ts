@@ -124,17 +124,16 @@ export class DeveloperJob {
     const sequences = (await Array.fromAsync(stored)).map(({ seq }) => seq);
     // The newest first: what is left then always begins with the beginning of the source, and has no hole.
     for (const seq of sequences.toReversed()) {
-      await removalPace.step(() => removeMessage(store.nats, seq), signal);
+      await removalPace.step(() => removeMessage(store, seq), signal);
     }
     return undefined;
   }
 
   async #tablesReach(seq: Sequence, signal: AbortSignal): Promise<boolean> {
-    const { nats, log } = this.#options.store;
-    const { workspace } = this.#erasure;
+    const { nats, workspace, log } = this.#options.store;
     const end = performance.now() + tablesMs;
     while (!signal.aborted && performance.now() < end) {
-      const tables = await requestTablesEnd(nats, tablesMs, { workspace, signal });
+      const tables = await requestTablesEnd(nats, workspace, tablesMs, signal);
       if (tables?.epoch === log.epoch && tables.seq >= seq) return true;
       await delay(tablesRetryMs, signal);
     }

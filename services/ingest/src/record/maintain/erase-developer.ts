@@ -10,8 +10,9 @@ import {
 import { isNamePart } from "@tapedeck/shared/source";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { notReady } from "../push-errors.ts";
-import type { Store } from "../recorder-options.ts";
+import type { Stores } from "../recorder-options.ts";
 import { sourcesOfDeveloper } from "./developer-sources.ts";
+import { storeToErase } from "./erase-call.ts";
 import type { EraseDeps } from "./erase-session.ts";
 
 export type EraseDeveloperRequested = Developer & Pick<DeveloperErasure, "tokens" | "who" | "kind" | "by">;
@@ -82,15 +83,14 @@ export async function* followDeveloperErasure(
 /** tapedeck.v1.Maintain/EraseDeveloper: begins the erasure, or finds the one that has begun, and follows it to its end. */
 export async function* eraseDeveloperCall(
   { workspace, developer, tokens, who, kind: kindName, by }: EraseDeveloperRequest,
-  store: Store | undefined,
+  stores: Stores | undefined,
   signal: AbortSignal,
 ): AsyncGenerator<EraseDeveloperResponse, void> {
   if (!isNamePart(workspace)) throw invalidArgument("no workspace", "workspace");
   if (!isNamePart(developer)) throw invalidArgument("no developer", "developer");
   const kind = callerKind.safeParse(kindName).data;
   if (kind === undefined) throw invalidArgument("no kind of caller", "kind");
-  if (store === undefined) throw notReady("the log is unavailable");
-  const deps = { nats: store.nats, log: store.log, signal };
+  const deps = { ...(await storeToErase(workspace, stores)), signal };
   const request = { workspace, developer, tokens, who, kind, by: by === "" ? undefined : by };
   await beginDeveloperErasure(request, deps).catch((cause: unknown) => {
     throw cause instanceof TapedeckError ? cause : notReady("the log does not answer", cause);

@@ -3,16 +3,17 @@ import { DeveloperErasureStore, developerKey } from "@tapedeck/shared/log/erasur
 import { type Erasure, ErasureStore } from "@tapedeck/shared/log/erasures/erasure-store";
 import { logStart, sequenceOf } from "@tapedeck/shared/log/offset";
 import { channelFilter } from "@tapedeck/shared/log/subjects";
-import { reportTablesEnd } from "@tapedeck/shared/log/tables-end";
+import { reportTablesEnds } from "@tapedeck/shared/log/tables-end";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
 import { testWriter } from "@tapedeck/shared/testing/log-messages";
 import { until } from "@tapedeck/shared/testing/until";
 import { beforeEach, expect, it, onTestFinished } from "vitest";
 import type { OpenStore } from "../../store.ts";
-import { openedStore } from "../../testing/opened-store.ts";
+import { onlyStore, openedStore } from "../../testing/opened-store.ts";
 import { appendFact } from "../journal/append-fact.ts";
 import { notReady } from "../push-errors.ts";
+import type { Store } from "../recorder-options.ts";
 import { sourcesOfDeveloper } from "./developer-sources.ts";
 import { eraseCall } from "./erase-call.ts";
 import { beginDeveloperErasure } from "./erase-developer.ts";
@@ -40,18 +41,21 @@ async function record(source: SourceName, id: string, writer = testWriter(store.
 }
 
 async function begin(id: string, source?: SourceName): Promise<Erasure> {
-  const request = { session: id, workspace: undefined, source, who: "alice", kind: "local" } as const;
+  const request = { session: id, source, who: "alice", kind: "local" } as const;
   return await beginErasure(request, { ...store, signal });
 }
 
 type Jobs = { readonly stop: () => Promise<void>; readonly audited: readonly string[] };
 
 /** Jobs on the real log, as ingest has them. */
-function start(more: Partial<Pick<EraseJobsOptions, "store" | "recordFact">> = {}): Jobs {
+function start({
+  store: used = store,
+  ...more
+}: Partial<Pick<EraseJobsOptions, "recordFact">> & { readonly store?: Store } = {}): Jobs {
   const stopping = new AbortController();
   const audited: string[] = [];
   const jobs = new EraseJobs({
-    store,
+    stores: onlyStore(used),
     ingest: "test",
     recordFact: (source, id, fact) => appendFact({ log: store.log, source, session: id, fact, signal }),
     audit: async (action, erasure) => void audited.push(`${action} ${erasure.session}`),
@@ -190,7 +194,10 @@ it("the erasure of a developer that is broken off is continued, and leaves nothi
   const waits = async () => (await developers.of(key))?.waitsFor?.startsWith("query");
   await until(waits, { message: "the job to wait for the tables" });
   expect((await sourcesOfDeveloper(developer, { ...store, signal })).sources.size).toBe(2);
-  using _tables = reportTablesEnd(store.nats, () => ({ epoch: store.log.epoch, seq: Number.MAX_SAFE_INTEGER }));
+  using _tables = reportTablesEnds(
+    store.nats,
+    () => new Map([["acme", { epoch: store.log.epoch, seq: Number.MAX_SAFE_INTEGER }]]),
+  );
   await until(async () => (await developers.of(key))?.state === "done", { message: "the erasure to end" });
   expect((await sourcesOfDeveloper(developer, { ...store, signal })).sources.size).toBe(0);
   expect((await store.log.reader.bounds()).messages).toBe(0);
@@ -203,8 +210,8 @@ it("the erasure of a developer that is broken off is continued, and leaves nothi
 it("an erasure that is asked for while NATS is away is not ready, and may be asked for again", async () => {
   await record(sourceIn("acme"), session);
   await store.nats.close();
-  const request = { source: "", session, after_sequence: 0n, workspace: "acme", who: "alice", kind: "local", by: "" };
-  await expect(eraseCall(request, store, signal).next()).rejects.toMatchObject({ code: "not_ready" });
+  const request = { source: "", workspace: "acme", session, after_sequence: 0n, who: "alice", kind: "local", by: "" };
+  await expect(eraseCall(request, onlyStore(store), signal).next()).rejects.toMatchObject({ code: "not_ready" });
 });
 
 it("an erasure that a restored log overtakes removes what that log has of the session", async () => {

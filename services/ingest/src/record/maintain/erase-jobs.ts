@@ -7,11 +7,14 @@ import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import { Notifier } from "@tapedeck/shared/sync/notifier";
 import { rangesOf } from "../journal/ranges.ts";
 import { sessionErased } from "../own-facts/session-facts.ts";
+import type { Store, Stores } from "../recorder-options.ts";
 import { DeveloperJob, type DeveloperJobOptions } from "./developer-job.ts";
 import { findIn, type HeldMessage, messagesOf, removeMessage } from "./erase-session.ts";
+import { workspaceOf } from "./erasures.ts";
 import { removalPace } from "./removal-pace.ts";
 
-export type EraseJobsOptions = DeveloperJobOptions & {
+export type EraseJobsOptions = Omit<DeveloperJobOptions, "store"> & {
+  readonly stores: Stores;
   /** ULID of this process: of several only one erases. */
   readonly ingest: string;
   /** For the audit log: once or, after a crash, twice, however often an erasure is tried. Never rejects. */
@@ -53,8 +56,8 @@ export class EraseJobs implements AsyncDisposable {
 
   constructor(options: EraseJobsOptions) {
     this.#options = options;
-    this.#erasures = new ErasureStore(options.store.nats);
-    this.#developers = new DeveloperErasureStore(options.store.nats);
+    this.#erasures = new ErasureStore(options.stores.nats);
+    this.#developers = new DeveloperErasureStore(options.stores.nats);
     this.#running = this.#run();
   }
 
@@ -64,8 +67,8 @@ export class EraseJobs implements AsyncDisposable {
   }
 
   async #run(): Promise<void> {
-    const { store, signal, logger } = this.#options;
-    const subscription = store.nats.subscribe(openErasures, {
+    const { stores, signal, logger } = this.#options;
+    const subscription = stores.nats.subscribe(openErasures, {
       // The progress of those that this process is at is heard as well.
       callback: (_, { subject }) => {
         if (!this.#erasing.has(subject.split(".").at(-1) ?? "")) this.#started.ring();
@@ -92,9 +95,9 @@ export class EraseJobs implements AsyncDisposable {
 
   /** False: there are some, and another ingest has the turn. */
   async #all(): Promise<boolean> {
-    const { store, ingest } = this.#options;
+    const { stores, ingest } = this.#options;
     if ((await this.#open()).length === 0) return true;
-    await using lease = await store.leases.take("erasures", ingest);
+    await using lease = await stores.leases.take("erasures", ingest);
     if (lease === undefined) return false;
     const over = new AbortController();
     const signal = AbortSignal.any([this.#options.signal, lease.lost, over.signal]);
@@ -134,13 +137,16 @@ export class EraseJobs implements AsyncDisposable {
   /** The entry is read anew: an attempt before this one may have come far. */
   async #eraseSession(session: string, signal: AbortSignal): Promise<void> {
     const erasure = await this.#erasures.of(session);
-    if (erasure?.state === "removing") await this.#erase(this.#ofThisLog(erasure), signal);
+    if (erasure?.state !== "removing") return;
+    const store = await this.#options.stores.of(workspaceOf(erasure));
+    await this.#erase(store, ofThisLog(erasure, store), signal);
   }
 
   async #eraseDeveloper(key: string, signal: AbortSignal): Promise<void> {
     const erasure = await this.#developers.of(key);
     if (erasure?.state !== "removing" || erasure.developer === undefined) return;
-    await new DeveloperJob(this.#options, { ...erasure, developer: erasure.developer }, signal).run();
+    const store = await this.#options.stores.of(erasure.workspace);
+    await new DeveloperJob({ ...this.#options, store }, { ...erasure, developer: erasure.developer }, signal).run();
   }
 
   /** One that fails, because its source is being imported, holds up no other. Never rejects. */
@@ -157,23 +163,16 @@ export class EraseJobs implements AsyncDisposable {
     }
   }
 
-  /** A log that was restored since may have what was removed before, and lack the mark: it is erased there from its start on. */
-  #ofThisLog(erasure: Erasure): Erasure {
-    const { epoch } = this.#options.store.log;
-    if (erasure.epoch === epoch) return erasure;
-    return { ...erasure, epoch, removedSeq: 0, removed: 0, events: undefined, markedSeq: undefined };
-  }
-
-  async #erase(requested: Erasure, signal: AbortSignal): Promise<void> {
+  async #erase(store: Store, requested: Erasure, signal: AbortSignal): Promise<void> {
     const { logger, audit } = this.#options;
-    const marked = await this.#marked(await this.#audited(requested), signal);
+    const marked = await this.#marked(store, await this.#audited(requested), signal);
     if (signal.aborted) return;
     // From here on callers hear of it, before it is known how much there is.
     await this.#erasures.advance(marked);
-    const counted = await this.#counted(marked, signal);
+    const counted = await this.#counted(store, marked, signal);
     if (signal.aborted) return;
     await this.#erasures.advance(counted.erasure);
-    const erasure = await this.#removed(counted, signal);
+    const erasure = await this.#removed(store, counted, signal);
     if (signal.aborted) return;
     await audit("session.erased", erasure);
     await this.#erasures.end(erasure);
@@ -181,19 +180,19 @@ export class EraseJobs implements AsyncDisposable {
     logger.info({ source, session, events }, "a session was erased");
   }
 
-  async #removed({ erasure: initial, last }: Counted, signal: AbortSignal): Promise<Erasure> {
+  async #removed(store: Store, { erasure: initial, last }: Counted, signal: AbortSignal): Promise<Erasure> {
     let erasure = initial;
     let writtenAt = performance.now();
-    for (let messages = await this.#next(erasure, last, signal); messages.length > 0; ) {
+    for (let messages = await this.#next(store, erasure, last, signal); messages.length > 0; ) {
       for (const { seq, events } of messages) {
-        await removalPace.step(() => removeMessage(this.#options.store.nats, seq), signal);
+        await removalPace.step(() => removeMessage(store, seq), signal);
         if (signal.aborted) return erasure;
         erasure = { ...erasure, removedSeq: seq, removed: erasure.removed + events };
         if (performance.now() - writtenAt < progressMs) continue;
         await this.#erasures.advance(erasure);
         writtenAt = performance.now();
       }
-      messages = await this.#next(erasure, last, signal);
+      messages = await this.#next(store, erasure, last, signal);
     }
     return erasure;
   }
@@ -208,9 +207,9 @@ export class EraseJobs implements AsyncDisposable {
   }
 
   /** At the mark query forgets the session. It also carries the cursor on where the session was the source's last. */
-  async #marked(erasure: Erasure, signal: AbortSignal): Promise<Erasure> {
+  async #marked(store: Store, erasure: Erasure, signal: AbortSignal): Promise<Erasure> {
     if (erasure.markedSeq !== undefined) return erasure;
-    const { store, recordFact } = this.#options;
+    const { recordFact } = this.#options;
     const { session, removedSeq } = erasure;
     const source = erasure.source as SourceName;
     const found = await findIn({ source, session, afterOffset: endOf(removedSeq) }, { ...store, signal });
@@ -224,22 +223,17 @@ export class EraseJobs implements AsyncDisposable {
     }
     // What follows a mark was imported anew.
     const lastSeq = found.marked ? erasure.lastSeq : found.lastSeq;
-    return { ...erasure, lastSeq, markedSeq: await this.#end() };
-  }
-
-  async #end(): Promise<Sequence> {
-    const { lastOffset } = await this.#options.store.log.reader.bounds();
-    return sequenceOf(lastOffset);
+    return { ...erasure, lastSeq, markedSeq: await endSequence(store) };
   }
 
   /**
    * After a crash the log may have less than was written down, so what is left is counted. All that the log has of the source is
    * read for this once, because nothing says where the session's last message is.
    */
-  async #counted(erasure: Erasure, signal: AbortSignal): Promise<Counted> {
+  async #counted(store: Store, erasure: Erasure, signal: AbortSignal): Promise<Counted> {
     let left = 0;
     let last = erasure.removedSeq;
-    for await (const { seq, events } of this.#messages(erasure, erasure.lastSeq, signal)) {
+    for await (const { seq, events } of this.#messages(store, erasure, erasure.lastSeq, signal)) {
       left += events;
       last = seq;
     }
@@ -247,16 +241,26 @@ export class EraseJobs implements AsyncDisposable {
     return { erasure: { ...erasure, events, removed: Math.max(0, events - left) }, last };
   }
 
-  async #next(erasure: Erasure, last: Sequence, signal: AbortSignal): Promise<readonly HeldMessage[]> {
+  async #next(store: Store, erasure: Erasure, last: Sequence, signal: AbortSignal): Promise<readonly HeldMessage[]> {
     const found: HeldMessage[] = [];
-    for await (const message of this.#messages(erasure, last, signal)) {
+    for await (const message of this.#messages(store, erasure, last, signal)) {
       if (found.push(message) === messagesAtOnce) break;
     }
     return found;
   }
 
-  #messages({ source, session, removedSeq }: Erasure, last: Sequence, signal: AbortSignal) {
+  #messages(store: Store, { source, session, removedSeq }: Erasure, last: Sequence, signal: AbortSignal) {
     const place = { source: source as SourceName, session, first: removedSeq + 1, last };
-    return messagesOf(place, { ...this.#options.store, signal });
+    return messagesOf(place, { ...store, signal });
   }
+}
+
+/** A log that was restored since may have what was removed before, and lack the mark: it is erased there from its start on. */
+function ofThisLog(erasure: Erasure, { log: { epoch } }: Store): Erasure {
+  if (erasure.epoch === epoch) return erasure;
+  return { ...erasure, epoch, removedSeq: 0, removed: 0, events: undefined, markedSeq: undefined };
+}
+
+async function endSequence({ log }: Store): Promise<Sequence> {
+  return sequenceOf((await log.reader.bounds()).lastOffset);
 }

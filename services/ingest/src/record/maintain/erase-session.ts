@@ -5,7 +5,7 @@ import { eventsIn, labelsOf, sessionOf } from "@tapedeck/shared/log/batch";
 import type { Log } from "@tapedeck/shared/log/jetstream";
 import type { LogReader } from "@tapedeck/shared/log/log";
 import { logStart, type Offset, type Sequence, sequenceOf } from "@tapedeck/shared/log/offset";
-import { channelFilter, everySubject, sourceFilter, streamName, workspaceFilter } from "@tapedeck/shared/log/subjects";
+import { channelFilter, sourceFilter, streamOf, workspaceFilter } from "@tapedeck/shared/log/subjects";
 import { parseSourceName, type SourceName } from "@tapedeck/shared/source";
 import type { NatsConnection } from "nats";
 import { removalPace } from "./removal-pace.ts";
@@ -25,6 +25,8 @@ export type SessionToErase = {
 
 export type EraseDeps = {
   readonly nats: NatsConnection;
+  /** The one of the log. */
+  readonly workspace: string;
   readonly log: {
     readonly epoch: string;
     readonly reader: Pick<LogReader, "bounds" | "history">;
@@ -36,8 +38,7 @@ export type EraseDeps = {
 /** Where a session is; undefined where the log has nothing of it, not even a mark. Reads what the log says of sessions. */
 export async function findSource(
   session: string,
-  workspace: string | undefined,
-  { log, signal }: EraseDeps,
+  { workspace, log, signal }: EraseDeps,
 ): Promise<SourceName | undefined> {
   const { lastOffset } = await log.reader.bounds();
   const subjects = sessionSubjects(workspace);
@@ -48,10 +49,9 @@ export async function findSource(
   return source;
 }
 
-/** The subjects of what the log says of sessions. `workspace` undefined: of all. */
-export function sessionSubjects(workspace: string | undefined): readonly string[] {
-  const ofWorkspace = workspace === undefined ? everySubject.replace(/>$/, "*.>") : workspaceFilter(workspace);
-  return [ofWorkspace.replace(/>$/, `*.*.*.${ownChannel}.session`)];
+/** The subjects of what the log of a workspace says of sessions. */
+export function sessionSubjects(workspace: string): readonly string[] {
+  return [workspaceFilter(workspace).replace(/>$/, `*.*.*.${ownChannel}.session`)];
 }
 
 export type SessionLocation = { readonly source: SourceName; readonly session: string; readonly afterOffset: Offset };
@@ -124,11 +124,15 @@ function heldIn(data: Uint8Array): readonly Uint8Array[] {
   }
 }
 
-/** Removes one message; its bytes are overwritten on the disk. Nothing happens if it is gone. */
-export async function removeMessage(nats: NatsConnection, seq: Sequence): Promise<void> {
+/** Removes one message of a log; its bytes are overwritten on the disk. Nothing happens if it is gone. */
+export async function removeMessage(
+  { nats, workspace }: Pick<EraseDeps, "nats" | "workspace">,
+  seq: Sequence,
+): Promise<void> {
   const jsm = await jetstreamManager(nats, { checkAPI: false });
-  await jsm.streams.deleteMessage(streamName, seq, true).catch(async (cause: unknown) => {
+  const stream = streamOf(workspace);
+  await jsm.streams.deleteMessage(stream, seq, true).catch(async (cause: unknown) => {
     // Text may have expired since it was found, and a call before may have been answered too late.
-    if ((await jsm.streams.getMessage(streamName, { seq })) !== null) throw cause;
+    if ((await jsm.streams.getMessage(stream, { seq })) !== null) throw cause;
   });
 }

@@ -15,8 +15,6 @@ import {
 
 export type EraseRequested = {
   readonly session: string;
-  /** Undefined: any. */
-  readonly workspace: string | undefined;
   /** The source in which the caller found it. What the caller has read may be old: the log may have it elsewhere by now. */
   readonly source?: SourceName | undefined;
   /** The whole session is after this position. */
@@ -38,7 +36,8 @@ export async function beginErasure(
   deps: EraseDeps,
   confirm: (source: SourceName) => Promise<void> = async () => {},
 ): Promise<Erasure> {
-  const { session, workspace, who, kind, by } = requested;
+  const { session, who, kind, by } = requested;
+  const { workspace } = deps;
   const erasures = new ErasureStore(deps.nats);
   const known = await erasures.of(session);
   const before = known !== undefined && isIn(workspace, known.source) ? known : undefined;
@@ -72,8 +71,8 @@ export async function beginErasure(
   });
 }
 
-function isIn(workspace: string | undefined, source: string): boolean {
-  return workspace === undefined || source.split("/")[0] === workspace;
+function isIn(workspace: string, source: string): boolean {
+  return source.split("/")[0] === workspace;
 }
 
 /**
@@ -81,17 +80,17 @@ function isIn(workspace: string | undefined, source: string): boolean {
  * session may have been imported into another source since.
  */
 async function findAnywhere(
-  { session, workspace, source: named, afterOffset = logStart }: EraseRequested,
+  { session, source: named, afterOffset = logStart }: EraseRequested,
   before: Erasure | undefined,
   deps: EraseDeps,
 ): Promise<(SessionToErase & Pick<SessionLocation, "afterOffset">) | undefined> {
   const findAfter = async (source: SourceName | undefined, offset: Offset) => {
-    if (source === undefined || !isIn(workspace, source)) return undefined;
+    if (source === undefined || !isIn(deps.workspace, source)) return undefined;
     return { ...(await findIn({ source, session, afterOffset: offset }, deps)), afterOffset: offset };
   };
   const found = await findAfter(named, afterOffset);
   if (found !== undefined && isRecorded(found)) return found;
-  const source = (await findSource(session, workspace, deps)) ?? parseSourceName(before?.source ?? "");
+  const source = (await findSource(session, deps)) ?? parseSourceName(before?.source ?? "");
   return source === undefined || source === named ? found : await findAfter(source, logStart);
 }
 

@@ -13,7 +13,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { checkLog } from "../../damage/log-check.ts";
 import type { Fact } from "../../normalize/fact.ts";
 import type { Normalizer } from "../../normalize/normalizer.ts";
-import { openEnds } from "../journal/ends.ts";
+import { openTestEnds } from "../../testing/test-ends.ts";
 import { plainNormalizer } from "../testing/plain-normalizer.ts";
 import { openSessionRecorder, type SessionRecorder } from "./session-recorder.ts";
 
@@ -24,7 +24,7 @@ let log: Log;
 beforeAll(async () => {
   nats = await startTestNats();
   nc = await connect({ servers: nats.url });
-  log = await openLog(nc, { syncKnown: true, timeoutMs: 20_000 });
+  log = await openLog(nc, { workspace: "acme", syncKnown: true, timeoutMs: 20_000 });
 });
 
 afterAll(async () => {
@@ -308,7 +308,7 @@ it("nothing of all this seems lost, nor an earlier session that goes on when tex
   const { ordinal = 0n } = ofFirst.findLast(({ channel }) => channel === "a") ?? {};
   expect(ordinal).toBeGreaterThan(2n);
 
-  await using ends = await openEnds(nc, { epoch: log.epoch });
+  await using ends = await openTestEnds(nc, { workspace: "acme", epoch: log.epoch });
   const pace = { rest: async () => {} };
   const options = { log, ends, dropped: async () => "nothing" as const, rate: 1_000_000, pace };
   const checked = await checkLog({ ...options, signal: AbortSignal.timeout(60_000) });
@@ -319,7 +319,7 @@ it("nothing of all this seems lost, nor an earlier session that goes on when tex
 it("the log never uses a sequence twice, also when it is killed while its last messages expire", async () => {
   await using own = await startTestNats({ syncAlways: true });
   const client = await connect({ servers: own.url, maxReconnectAttempts: -1, reconnectTimeWait: 20 });
-  await using ownLog = await openLog(client, { syncKnown: true });
+  await using ownLog = await openLog(client, { workspace: "acme", syncKnown: true });
   const source = sourceName({ workspace: "acme", developer: "killed", project: "shop", upstream: "skaffold" });
   const stays = newEvent(source, 1);
   const goes = { ...newEvent(source, 2, { kind: "log.written" }), ttlSeconds: 1 };

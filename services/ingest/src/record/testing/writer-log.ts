@@ -17,7 +17,7 @@ export function connectTo(port: number): Promise<NatsConnection> {
 
 /** A short timeout makes a writer give up soon what is never answered. */
 export function openTestLog(nc: NatsConnection, timeoutMs = 60_000): Promise<Log> {
-  return openLog(nc, { syncKnown: true, timeoutMs });
+  return openLog(nc, { workspace: "acme", syncKnown: true, timeoutMs });
 }
 
 /** The ordinals of the source's events, in the order of the log. */

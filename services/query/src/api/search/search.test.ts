@@ -72,8 +72,11 @@ beforeAll(async () => {
   on = await stage();
   query = await on.startQuery();
   const ends = [];
-  for (const { events } of [alice, bob, dana, carol]) ends.push((await on.write(events)).at(-1) ?? 0);
-  await reaches(query, Math.max(...ends), "acme", "globex");
+  for (const { events } of [alice, bob]) ends.push((await on.write(events)).at(-1) ?? 0);
+  await reaches(query, (await on.writeIn("machines", dana.events)).at(-1) ?? 0, "machines");
+  await reaches(query, (await on.writeIn("globex", carol.events)).at(-1) ?? 0, "globex");
+  await on.writeIn("many", []);
+  await reaches(query, Math.max(...ends));
   ask = queryClient(query.address);
 });
 

@@ -92,8 +92,10 @@ const cleanup = new AsyncDisposableStack();
 beforeAll(async () => {
   on = cleanup.use(await stage());
   query = cleanup.use(await on.startQuery());
-  await on.write([...alice.events, ...bob.events, ...carol.events, ...dora.events, ...box.events]);
-  await reaches(query, (await on.write(vagrant.events)).at(-1) ?? 0, "acme", "globex", "initech");
+  for (const { events } of [alice, bob, carol, dora, box, vagrant]) {
+    const [workspace = ""] = events[0]?.source.split("/") ?? [];
+    await reaches(query, (await on.writeIn(workspace, events)).at(-1) ?? 0, workspace);
+  }
   ask = cleanup.use(queryClient(query.address));
   db = cleanup.use(openDatabase({ url: on.databaseUrl, connections: 1 })).db;
 });

@@ -1,26 +1,27 @@
 import type { LogReader } from "@tapedeck/shared/log/log";
 import { sql } from "kysely";
-import { assertOfThisLog, ForeignCheckpointError, readCheckpoints } from "../../db/checkpoint.ts";
-import { type Database, internalSchema, liveSchema, openDatabase, schemasOf } from "../../db/database.ts";
+import { assertOfThisLog, ForeignCheckpointError, readAnyCheckpoint } from "../../db/checkpoint.ts";
+import { internalSchema, liveSchema, openDatabase, schemasOf } from "../../db/database.ts";
 import { columnTypes } from "../../db/schema.generated.ts";
+import { forgetWorkspace } from "./workspace.ts";
 
 /**
- * Empties the tables if they hold events that the log does not have, because it was restored from a backup. Query rebuilds
- * them from the log when it starts. Returns whether it dropped them. No query may be projecting.
+ * Forgets the tables of a workspace if they hold events that its log does not have, because it was restored from a backup.
+ * Query makes them from the log when it starts. Returns whether it did. No query may be projecting.
  */
-export async function forgetForeignTables(databaseUrl: string, log: LogReader): Promise<boolean> {
+export async function forgetForeignTables(databaseUrl: string, workspace: string, log: LogReader): Promise<boolean> {
   await using database = openDatabase({ url: databaseUrl, connections: 1 });
   const { rows } = await sql<{ there: boolean }>`
     select to_regclass(${`${internalSchema(liveSchema)}.checkpoint`}) is not null as there`.execute(database.db);
   if (rows[0]?.there !== true) return false;
+  const checkpoint = await readAnyCheckpoint(database.db, workspace);
+  if (checkpoint === undefined || checkpoint.removed) return false;
   try {
-    const checkpoints = (await readCheckpoints(database.db)).filter(({ removed }) => !removed);
-    for (const checkpoint of checkpoints) await assertOfThisLog(checkpoint, log);
+    await assertOfThisLog(checkpoint, log);
     return false;
   } catch (error) {
     if (!(error instanceof ForeignCheckpointError)) throw error;
-    await emptyTables(database);
-    return true;
+    return await forgetWorkspace(database.db, workspace);
   }
 }
 
@@ -37,13 +38,4 @@ export async function foreignKeysToTables(databaseUrl: string): Promise<readonly
     where contype = 'f' and conparentid = 0 and confrelid in (select oid from own) and conrelid not in (select oid from own)
     order by 1`.execute(database.db);
   return rows.map(({ key }) => key);
-}
-
-/** All but the ones that say which migrations were made. Partitions are emptied with their table. */
-async function emptyTables({ db, schema }: Database): Promise<void> {
-  const { rows } = await sql<{ name: string }>`
-    select oid::regclass::text as name from pg_class
-    where relnamespace = any(${schemasOf(schema)}::text[]::regnamespace[]) and relkind in ('r', 'p') and not relispartition
-      and relname = any(${[...Object.keys(columnTypes)]})`.execute(db);
-  await sql`truncate ${sql.join(rows.map(({ name }) => sql.raw(name)))}`.execute(db);
 }

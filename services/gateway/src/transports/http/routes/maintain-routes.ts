@@ -80,7 +80,7 @@ export function maintainRoutes(
     forAdmins,
     streaming(
       backupType,
-      (_, context) => api.backUp(context),
+      (request, context) => api.backUp(context, request.query as { readonly workspace?: string }),
       frames,
       (error) => frame("e", toErrorBody(error)),
     ),
@@ -103,11 +103,13 @@ async function* lines(items: AsyncIterable<object>): AsyncGenerator<string, void
 async function* frames(parts: AsyncIterable<BackupPart>): AsyncGenerator<Uint8Array, void> {
   for await (const part of parts) {
     if (part.type === "piece") yield frame("p", part.bytes);
-    else yield frame("z", { snapshot: part.snapshot, tokens: part.tokens });
+    else if (part.type === "log") yield frame("w", { workspace: part.workspace });
+    else if (part.type === "snapshot") yield frame("s", part.snapshot);
+    else yield frame("z", { tokens: part.tokens });
   }
 }
 
-function frame(letter: "p" | "z" | "e", content: Uint8Array | object): Uint8Array {
+function frame(letter: "w" | "p" | "s" | "z" | "e", content: Uint8Array | object): Uint8Array {
   const bytes = content instanceof Uint8Array ? content : Buffer.from(JSON.stringify(content));
   const head = Buffer.alloc(5);
   head.write(letter);

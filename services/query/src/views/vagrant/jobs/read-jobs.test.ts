@@ -41,6 +41,7 @@ beforeAll(async () => {
   on = await stage();
   query = await on.startQuery();
   positions = await on.write([...script.events, ...other.events, ...empty.events]);
+  await on.writeIn("globex", []);
   await reaches(query, positions.at(-1) ?? 0);
   ask = queryClient(query.address);
 });
