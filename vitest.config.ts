@@ -26,7 +26,7 @@ class LongestFirst extends BaseSequencer {
 const long = ["**/*.long.test.ts", "test/faults/**/*.test.ts"];
 /** What takes many minutes, or measures. */
 const nightly = ["**/*.nightly.test.ts"];
-const cluster = ["test/cluster/cluster.test.ts"];
+const cluster = ["test/cluster/cluster.test.ts", "test/cluster/workspaces.test.ts"];
 const never = ["**/node_modules/**", "**/.tapedeck/**", "**/gen/**"];
 /** What `.ci/run` leaves out because nothing that it tests has changed. */
 const unchanged = (process.env.TAPEDECK_TEST_UNCHANGED ?? "").split(",").filter((glob) => glob !== "");

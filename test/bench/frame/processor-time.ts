@@ -35,6 +35,12 @@ export function residentMiB(pid: number): number {
   return Number(kib ?? 0) / 1_024;
 }
 
+/** Memory in MiB of a process and of all that it has started; what several of them share counts once. */
+export function proportionalMiB(pid: number): number {
+  const kib = (each: number) => Number(/^Pss:\s+(\d+)/m.exec(readOrEmpty(`/proc/${each}/smaps_rollup`))?.[1] ?? 0);
+  return treeOf(pid).reduce((sum, each) => sum + kib(each), 0) / 1_024;
+}
+
 /** A child that has ended counts through its parent, which has waited for it. */
 function ofTree(pid: number): number {
   return treeOf(pid).reduce((sum, each) => sum + ofProcess(each), 0);

@@ -13,6 +13,7 @@ import { search } from "./search.ts";
 import { state } from "./state.ts";
 import { stats } from "./stats.ts";
 import { views } from "./views.ts";
+import { workspaces } from "./workspaces.ts";
 
 /** The parts by their names on the command line. */
 export const parts = {
@@ -27,6 +28,7 @@ export const parts = {
   live,
   idle,
   harm,
+  workspaces,
   peers,
   views,
   "real-skaffold": realSkaffold,
@@ -63,6 +65,7 @@ const sizeMatters: Readonly<Record<PartName, SizeMatters>> = {
   live: "no",
   idle: "no",
   harm: "no",
+  workspaces: "no",
   peers: "no",
   "real-skaffold": "no",
 };
