@@ -122,6 +122,23 @@ describe("every service works whole with its user", () => {
     expect((await call("DELETE", "/api/v1/developers/bob")).body).toContain("complete");
   });
 
+  it("workspaces are listed, kept for as long as an admin says, and removed", async () => {
+    const nc = await connectAs("ingest", nats);
+    await using _ = closing(nc);
+    await using log = await openLog(nc, { workspace: "over" });
+    const source = sourceName({ workspace: "over", developer: "bob", project: "shop", upstream: "skaffold" });
+    const bobs = scenario(source);
+    bobs.add({ kind: "source.added" });
+    await write(log, bobs.events);
+    const retention = await call("POST", "/api/v1/workspaces/over/retention", '{"text":"14d"}');
+    expect(JSON.parse(retention.body)).toMatchObject({ textSeconds: 1_209_600 });
+    const { items } = JSON.parse((await call("GET", "/api/v1/workspaces")).body);
+    expect(items).toMatchObject([{ workspace: "default" }, { workspace: "over", messages: 1 }]);
+    expect((await call("DELETE", "/api/v1/workspaces/over")).body).toContain("complete");
+    const { body } = await call("GET", "/metrics");
+    expect(body).toMatch(/^tapedeck_gateway_workspace_messages\{workspace="default"/m);
+  });
+
   it("the audit log has what was done", async () => {
     const actions = async () => {
       const { status, body } = await call("GET", "/api/v1/audit");
@@ -170,12 +187,14 @@ it("an operator's user, once it is turned on, changes streams, and writes no eve
 const log = eventSubject("default/alice/shop/skaffold" as Stack["source"], "v1", "build.started");
 const api = (what: string, stream = streamOf("default")) => `$JS.API.STREAM.${what}.${stream}`;
 const tokens = "KV_TAPEDECK_TOKENS";
+/** All streams with their settings. */
+const list = "$JS.API.STREAM.LIST";
 const otherInboxes = (user: NatsUser) => natsUsers.filter((one) => one !== user).map((one) => `_INBOX.${one}.>`);
 
 /** Rights that no service needs. */
 const nobody = {
   publish: [
-    ...["anything", "$JS.API.INFO", "$JS.API.STREAM.LIST", "$SYS.REQ.SERVER.PING"],
+    ...["anything", "$JS.API.INFO", "$SYS.REQ.SERVER.PING"],
     ...[api("PURGE"), api("DELETE", tokens), api("PURGE", tokens), api("MSG.DELETE", tokens)],
     ...[api("PURGE", "TAPEDECK_AUDIT"), api("DELETE", "TAPEDECK_AUDIT")],
     ...["_INBOX.ingest.x", "_INBOX.query.x", "_INBOX.gateway.x", "_INBOX.cli.x"],
@@ -189,7 +208,10 @@ const persons = [api("MSG.DELETE", "TAPEDECK_AUDIT"), api("MSG.DELETE", "TAPEDEC
 const refused: Readonly<Record<NatsUser, typeof nobody>> = {
   ingest: {
     publish: [
-      ...[api("DELETE"), api("UPDATE"), api("SNAPSHOT"), api("RESTORE"), api("INFO", tokens), api("MSG.GET", tokens)],
+      ...[api("UPDATE"), api("SNAPSHOT"), api("RESTORE"), api("INFO", tokens), api("MSG.GET", tokens), list],
+      ...["KV_TAPEDECK_OWNERS", "KV_TAPEDECK_ERASURES", "KV_TAPEDECK_WORKSPACES", "TAPEDECK_ENDS"].map((stream) =>
+        api("DELETE", stream),
+      ),
       ...["$KV.TAPEDECK_TOKENS.x", "tapedeck.control.x", "tapedeck.adopt.x", "tapedeck.ends.default.tables"],
     ],
     subscribe: ["tapedeck.observed.>", "tapedeck.heard.>", "tapedeck.tables.*.end"],
@@ -197,6 +219,7 @@ const refused: Readonly<Record<NatsUser, typeof nobody>> = {
   query: {
     publish: [
       ...persons,
+      ...[list, "$KV.TAPEDECK_WORKSPACES.removal.x"],
       ...[log, api("CREATE"), api("DELETE"), api("UPDATE"), api("MSG.DELETE"), api("SNAPSHOT"), api("RESTORE")],
       ...[
         api("MSG.GET", tokens),
@@ -223,6 +246,7 @@ const refused: Readonly<Record<NatsUser, typeof nobody>> = {
     publish: [
       ...persons,
       ...[log, api("CREATE"), api("DELETE"), api("UPDATE"), api("MSG.DELETE"), api("RESTORE")],
+      ...["$KV.TAPEDECK_WORKSPACES.removal.x", "$KV.TAPEDECK_WORKSPACES.retention.x"],
       ...["$KV.TAPEDECK_OWNERS.x", "tapedeck.adopt.x", "tapedeck.observed.x", "tapedeck.condition.ingest"],
       ...["$KV.TAPEDECK_ERASURES.open.x", api("SNAPSHOT", "TAPEDECK_ENDS"), api("MSG.GET", "TAPEDECK_ENDS")],
       ...[
@@ -238,7 +262,7 @@ const refused: Readonly<Record<NatsUser, typeof nobody>> = {
   cli: {
     publish: [
       ...persons,
-      log,
+      ...[log, list, "$KV.TAPEDECK_WORKSPACES.removal.x"],
       ...[api("DELETE", "TAPEDECK_ENDS"), api("UPDATE", tokens), api("MSG.GET", "TAPEDECK_AUDIT")],
       "$KV.TAPEDECK_OWNERS.x",
       "tapedeck.control.x",

@@ -218,6 +218,11 @@ it.skipIf(browserProgram === undefined)("Health says how the log grew, and what 
   await line.getByText("1500 items, 3.0 KiB; 2 frames had no room !").waitFor();
   const lag = line.locator('[data-name="age"]');
   const sources = async () => JSON.parse((await stack.httpCall("GET", "/api/v1/sources")).body).items;
+  // Nobody needs a token here, so everybody is an admin.
+  const workspace = page.locator("tr", { has: page.getByRole("rowheader", { name: "default", exact: true }) });
+  await workspace.locator('[data-name="tables"]').getByText("up to date").waitFor();
+  await workspace.locator('[data-name="kept"]').getByText("for ever").waitFor();
+  expect(Number(await workspace.locator('[data-name="events"]').textContent())).toBeGreaterThan(10);
   // The page asks every few seconds.
   await expect
     .poll(async () => durationText(Math.max(0, (await sources())[0].lagMs)) === (await lag.textContent()), {

@@ -32,8 +32,11 @@ export type SessionDetail = {
   readonly commandRun?: CommandRun;
   /** session.labelled: the files that changed for the dev loop that began at the event's time. */
   readonly changedFiles?: ChangedFiles;
-  /** session.erased: the events of channel `tapedeck` that were erased with the session. */
-  readonly erased?: { readonly ordinals: readonly OrdinalRange[] };
+  /**
+   * session.erased: the events of channel `tapedeck` that were erased with the session. `expired`: it ended longer ago than its
+   * workspace keeps facts.
+   */
+  readonly erased?: { readonly ordinals: readonly OrdinalRange[]; readonly expired: boolean };
 };
 
 /** Files that differ from those of the loop before. At the first loop: all that are not committed. */

@@ -7,6 +7,7 @@ import { openCertificate } from "@tapedeck/shared/service/tls/certificate";
 import { servicesChannel } from "@tapedeck/shared/service/tls/grpc-credentials";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { knownTokens } from "@tapedeck/shared/tokens/known-tokens";
+import { listWorkspaces } from "./apis/maintain/workspaces/list-workspaces.ts";
 import { gatewayApis } from "./apis.ts";
 import { AuditLog } from "./audit/audit-log.ts";
 import { SignInAudit } from "./audit/sign-in-audit.ts";
@@ -24,6 +25,7 @@ import { OtherWorkspaces } from "./other-workspaces.ts";
 import { queryClient } from "./query-client.ts";
 import { gatewayReadiness } from "./readiness.ts";
 import { UnrecordedEndpoints } from "./unrecorded-endpoints.ts";
+import { workspaceMetrics } from "./workspace-metrics.ts";
 
 /** A running gateway. Disposing it closes its listeners. */
 export type Gateway = AsyncDisposable & {
@@ -77,8 +79,17 @@ export async function startGateway(config: GatewayConfig, logger: Logger, times:
     logger,
     stack,
   });
+  workspaceMetrics(registry, () => listWorkspaces({ nats: link.nats, query, services }, undefined));
   const conditions = new ReportedConditions();
-  link.opened.then(() => conditions.listen(link.nats().connection)).catch(() => {}); // the next gateway tries again
+  link.opened
+    .then(() => {
+      conditions.listen(link.nats().connection);
+      // Until the connection is closed.
+      link.workspaces().onRemoval(({ workspace, state, epochs }) => {
+        if (state === "done") workspaces.removed(workspace, epochs);
+      });
+    })
+    .catch(() => {}); // the next gateway tries again
   const readiness = gatewayReadiness({ link, workspaces, query, conditions });
   reportReadiness(registry, readiness);
 

@@ -9,6 +9,8 @@ import type { NatsConnection } from "nats";
 export type LogLink = AsyncDisposable & {
   /** @throws TapedeckError not_ready until NATS has been reached for the first time */
   readonly logs: () => Pick<ConnectedLogs["logs"], "of" | "names" | "forget">;
+  /** What is known of workspaces beside their logs. @throws TapedeckError not_ready likewise */
+  readonly workspaces: () => ConnectedLogs["workspaces"];
   /**
    * For requests over NATS. @throws TapedeckError not_ready while NATS is unreachable, because requests would be queued
    */
@@ -63,6 +65,11 @@ class BackgroundLogLink implements LogLink {
   readonly logs = (): ConnectedLogs["logs"] => {
     if (this.#log === undefined) throw away();
     return this.#log.logs;
+  };
+
+  readonly workspaces = (): ConnectedLogs["workspaces"] => {
+    if (this.#log === undefined) throw away();
+    return this.#log.workspaces;
   };
 
   readonly nats = (): LiveNatsConnection => {

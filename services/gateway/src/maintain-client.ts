@@ -5,6 +5,10 @@ import {
   type EraseRequest,
   type EraseResponse,
   MaintainService,
+  type RemoveWorkspaceRequest,
+  type RemoveWorkspaceResponse,
+  type RetentionResponse,
+  type SetRetentionRequest,
   type WaitingResponse,
 } from "@tapedeck/proto/tapedeck/v1/maintain";
 import { QueryService, type RebuildRequest, type RebuildResponse } from "@tapedeck/proto/tapedeck/v1/query";
@@ -14,6 +18,11 @@ import { fromServiceError } from "@tapedeck/shared/errors/grpc";
 export type MaintainClient = AsyncDisposable & {
   erase(request: EraseRequest, signal: AbortSignal): AsyncIterable<EraseResponse>;
   eraseDeveloper(request: EraseDeveloperRequest, signal: AbortSignal): AsyncIterable<EraseDeveloperResponse>;
+  removeWorkspace(request: RemoveWorkspaceRequest, signal: AbortSignal): AsyncIterable<RemoveWorkspaceResponse>;
+  /** By default (without a workspace), and of the workspaces that differ. */
+  retention(signal: AbortSignal): AsyncIterable<RetentionResponse>;
+  /** Gives one answer: what holds from now on. */
+  setRetention(request: SetRetentionRequest, signal: AbortSignal): AsyncIterable<RetentionResponse>;
   rebuild(request: RebuildRequest, signal: AbortSignal): AsyncIterable<RebuildProgress>;
   /** The items of configured sources' taps that are not in the log yet, in all workspaces. */
   waiting(signal: AbortSignal): AsyncIterable<WaitingResponse>;
@@ -72,6 +81,9 @@ export function maintainClient(
   return {
     erase: (request, signal) => ask(toIngest, MaintainService.erase, request, signal),
     eraseDeveloper: (request, signal) => ask(toIngest, MaintainService.eraseDeveloper, request, signal),
+    removeWorkspace: (request, signal) => ask(toIngest, MaintainService.removeWorkspace, request, signal),
+    retention: (signal) => ask(toIngest, MaintainService.retention, {}, signal),
+    setRetention: (request, signal) => ask(toIngest, MaintainService.setRetention, request, signal),
     async *rebuild(request, signal) {
       for await (const response of ask(toQuery, QueryService.rebuild, request, signal)) yield progressOf(response);
     },

@@ -19,6 +19,7 @@ import {
   type SetAsideResponse,
   type StateHead,
   type StatsResponse,
+  type WorkspacesResponse,
 } from "@tapedeck/proto/tapedeck/v1/query";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { fromServiceError } from "@tapedeck/shared/errors/grpc";
@@ -49,6 +50,8 @@ export type QueryClient = AsyncDisposable & {
   position(workspace?: string): Promise<PositionResponse>;
   /** `workspace`: empty for all. */
   setAside(workspace: string): Promise<SetAsideResponse>;
+  /** What the tables have of each workspace; `workspace`: empty for all. */
+  workspaces(workspace: string): Promise<WorkspacesResponse>;
 };
 
 /** Query itself answers when its patience ends. This much longer is waited for a query that hangs. */
@@ -130,6 +133,7 @@ export function queryClient(
     findEvents: (request) => unary(QueryService.findEvents, request),
     position: (workspace = "") => unary(QueryService.position, { workspace }),
     setAside: (workspace) => unary(QueryService.setAside, { workspace }),
+    workspaces: (workspace) => unary(QueryService.workspaces, { workspace }),
     [Symbol.asyncDispose]: async () => client.close(),
   };
 }

@@ -35,10 +35,10 @@ it("the durations among the settings of sources are known by name, of every upst
 });
 
 it("text stays for ever unless something else is said", () => {
-  expect(yaml("")().retention).toEqual({ textTtl: undefined });
-  expect(yaml("retention: { text: 30d }")().retention).toEqual({ textTtl: 2_592_000 });
+  expect(yaml("")().retention).toEqual({ facts: undefined, text: undefined });
+  expect(yaml("retention: { text: 30d }")().retention).toEqual({ facts: undefined, text: 2_592_000 });
   const env = { TAPEDECK_RETENTION_TEXT: "1500ms" };
-  expect(readConfig({ env }).retention).toEqual({ textTtl: 2 });
+  expect(readConfig({ env }).retention).toEqual({ facts: undefined, text: 2 });
 });
 
 const MiB = 1024 * 1024;

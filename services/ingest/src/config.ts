@@ -27,8 +27,13 @@ export type IngestConfig = {
   /** Undefined: gRPC is plaintext. */
   readonly tls: TlsFiles | undefined;
   readonly sources: readonly SourceConfig[];
-  /** Seconds that text lives in the log; undefined: for ever. */
-  readonly retention: { readonly textTtl: number | undefined };
+  /** Seconds that sessions stay after their end, and that text lives in the log; undefined: for ever. */
+  readonly retention: {
+    readonly facts: number | undefined;
+    readonly text: number | undefined;
+    /** Not from settings: how often tests have sessions looked for that are too old. */
+    readonly everyMs?: number;
+  };
   readonly newSources: NewSourceBounds;
   /** Recordings with `redact: off` are refused. */
   readonly requireRedact: boolean;
@@ -258,7 +263,7 @@ export function ingestSettings(read: SettingsReader): IngestConfig {
     sources: read.custom<readonly SourceConfig[], readonly SourceConfig[]>("sources", sourcesSchema, [], {
       description: "The upstreams that ingest dials and records itself.",
     }),
-    retention: { textTtl: textTtl(read) },
+    retention: { facts: factsRetention(read), text: textRetention(read) },
     lostAfterMs: read.duration("ingest.lostAfter", 600_000, {
       min: 10,
       description:
@@ -328,14 +333,31 @@ export function spillOfEach({ dir, memoryBytes, diskBytes }: SpillBounds, source
   };
 }
 
-/** The log counts it in whole seconds. */
-function textTtl(read: SettingsReader): number | undefined {
-  const ms = read.duration("retention.text", undefined, {
+function textRetention(read: SettingsReader): number | undefined {
+  return retention(read, "text", "text stays", {
     defaultText: "none: for ever",
     description:
-      "How long text stays in the log, such as `30d`; 1s or more. All else stays for ever, the output of failed steps and rows of `query.textRows` in the tables, too.",
+      "How long text stays in the log, such as `30d`; 1s or more. Facts stay, as do the output of failed steps and rows of `query.textRows` in the tables. A workspace may have its own: `tapedeck workspace retention`.",
   });
+}
+
+function factsRetention(read: SettingsReader): number | undefined {
+  return retention(read, "facts", "sessions stay", {
+    defaultText: "none: for ever",
+    description:
+      "How long a session stays after its end, in the log and the tables, such as `90d`; 1s or more. Builds stay counted by day, without developers. A workspace may have its own: `tapedeck workspace retention`.",
+  });
+}
+
+/** The log counts in whole seconds. */
+function retention(
+  read: SettingsReader,
+  name: "facts" | "text",
+  what: string,
+  more: { readonly defaultText: string; readonly description: string },
+): number | undefined {
+  const ms = read.duration(`retention.${name}`, undefined, more);
   if (ms !== undefined && ms < 1_000)
-    read.addError("retention.text: expected 1s or more; without it text stays for ever");
+    read.addError(`retention.${name}: expected 1s or more; without it ${what} for ever`);
   return ms === undefined ? undefined : Math.ceil(ms / 1_000);
 }

@@ -6,6 +6,7 @@ import type { DeveloperErasure } from "@tapedeck/shared/log/erasures/developer-e
 import type { Erasure } from "@tapedeck/shared/log/erasures/erasure-store";
 import { LogUnusableError } from "@tapedeck/shared/log/jetstream";
 import { openLogsOnRequest } from "@tapedeck/shared/log/open-on-request";
+import type { Removal } from "@tapedeck/shared/log/workspaces/workspace-store";
 import { reportCondition } from "@tapedeck/shared/service/condition";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
@@ -18,12 +19,15 @@ import { PublishFailures } from "./local/publish-failures.ts";
 import { EraseJobs, type EraseJobsOptions } from "./record/maintain/erase-jobs.ts";
 import { workspaceOf } from "./record/maintain/erasures.ts";
 import type { Recorder } from "./record/recorder.ts";
+import { RemovalJobs } from "./record/removal/removal-jobs.ts";
+import { Retentions } from "./record/retention/retentions.ts";
+import { SessionExpiry } from "./record/retention/session-expiry.ts";
 import { type OpenStore, type OpenStores, openStores } from "./store.ts";
 
 export type IngestLogOptions = {
-  readonly config: Pick<IngestConfig, "nats" | "check" | "workspace">;
+  readonly config: Pick<IngestConfig, "nats" | "check" | "workspace" | "retention">;
   /** Asked for once the log is open. */
-  readonly recorder: () => Pick<Recorder, "recordFact" | "surveyLostSources">;
+  readonly recorder: () => Pick<Recorder, "recordFact" | "surveyLostSources" | "forgetWorkspace">;
   readonly logger: Logger;
 };
 
@@ -42,12 +46,15 @@ export class IngestLog implements AsyncDisposable {
   /** Resolves with undefined when it is disposed before NATS is there, or the log of the own workspace can't be used. */
   readonly opening: Promise<OpenStores | undefined>;
   readonly failures: PublishFailures;
+  readonly retentions: Retentions;
   readonly #checks = new Semaphore(1);
-  readonly #watches = new Map<string, DamageWatch>();
+  readonly #watches = new Map<string, { readonly watch: DamageWatch; readonly stop: AbortController }>();
   /** The workspaces whose log can't be used, with the sentences for people. */
   readonly #unusable = new Map<string, string>();
   #stores: OpenStores | undefined;
   #erasing: EraseJobs | undefined;
+  #removing: RemovalJobs | undefined;
+  #expiring: SessionExpiry | undefined;
   #reporting: Disposable | undefined;
   #surveying: Promise<void> = Promise.resolve();
 
@@ -56,6 +63,11 @@ export class IngestLog implements AsyncDisposable {
     this.#options = options;
     this.#failing.promise.catch(() => {});
     this.failures = new PublishFailures({ reach: () => this.reach(), logger, freeBytes: () => freeBytes(config) });
+    this.retentions = new Retentions({
+      defaults: config.retention,
+      stores: () => this.#stores,
+      audit: async (fields) => this.#append(this.#stores?.nats, fields),
+    });
     this.opening = this.#open();
   }
 
@@ -70,11 +82,11 @@ export class IngestLog implements AsyncDisposable {
   }
 
   get damage(): readonly DamageState[] {
-    return [...this.#watches.values()].map(({ state }) => state);
+    return [...this.#watches.values()].map(({ watch }) => watch.state);
   }
 
   get warnings(): readonly string[] {
-    const damaged = [...this.#watches.values()].map(({ warning }) => warning);
+    const damaged = [...this.#watches.values()].map(({ watch }) => watch.warning);
     return [...damaged.filter((warning) => warning !== undefined), ...this.#unusable.values()];
   }
 
@@ -98,8 +110,10 @@ export class IngestLog implements AsyncDisposable {
     const opened = await this.opening;
     this.#reporting?.[Symbol.dispose]();
     await this.#surveying;
-    await Promise.all([...this.#watches.values()].map((watch) => watch[Symbol.asyncDispose]()));
+    await Promise.all([...this.#watches.values()].map(({ watch }) => watch[Symbol.asyncDispose]()));
     await this.#erasing?.[Symbol.asyncDispose]();
+    await this.#removing?.[Symbol.asyncDispose]();
+    await this.#expiring?.[Symbol.asyncDispose]();
     await opened?.[Symbol.asyncDispose]();
   }
 
@@ -110,7 +124,11 @@ export class IngestLog implements AsyncDisposable {
     try {
       stores = await openStores(config.nats, this.#ingest, logger, signal);
       if (stores === undefined) return undefined;
-      stores.onOpened((store) => this.#watch(store));
+      stores.listen({
+        opened: (store) => this.#watch(store),
+        removed: (workspace) => this.#forget(workspace),
+      });
+      this.#removeWorkspaces(stores);
       await untilUsable(stores, config.workspace, logger, signal);
     } catch (cause) {
       logger.error({ err: cause }, "the log can't be used");
@@ -120,6 +138,13 @@ export class IngestLog implements AsyncDisposable {
     }
     this.#use(stores);
     return stores;
+  }
+
+  /** From the start: the removal of the own workspace may have been interrupted. */
+  #removeWorkspaces(stores: OpenStores): void {
+    const audit = (removal: Removal) => this.#auditRemoval(stores, removal);
+    const { signal } = this.#stop;
+    this.#removing = new RemovalJobs({ stores, ingest: this.#ingest, audit, logger: this.#options.logger, signal });
   }
 
   #use(stores: OpenStores): void {
@@ -139,17 +164,30 @@ export class IngestLog implements AsyncDisposable {
     const { signal } = this.#stop;
     const ingest = this.#ingest;
     this.#erasing = new EraseJobs({ stores, ingest, recordFact, audit, auditDeveloper, logger, signal });
+    const { everyMs } = this.#options.config.retention;
+    this.#expiring = new SessionExpiry({ stores, retentions: this.retentions, ingest, everyMs, logger, signal });
     this.#surveying = this.#openAll(stores);
   }
 
   #watch(store: OpenStore): void {
     const { config, recorder, logger } = this.#options;
-    const { signal } = this.#stop;
-    if (signal.aborted || this.#watches.has(store.workspace)) return;
+    if (this.#stop.signal.aborted || this.#watches.has(store.workspace)) return;
     const recordFact: Recorder["recordFact"] = (...fact) => recorder().recordFact(...fact);
     const ingest = this.#ingest;
+    const stop = new AbortController();
+    const signal = AbortSignal.any([this.#stop.signal, stop.signal]);
     const watch = watchDamage({ store, ingest, recordFact, ...config.check, turns: this.#checks, logger, signal });
-    this.#watches.set(store.workspace, watch);
+    this.#watches.set(store.workspace, { watch, stop });
+  }
+
+  /** The workspace is being removed: nothing is to write into a log of its name by itself. */
+  async #forget(workspace: string): Promise<void> {
+    this.#options.recorder().forgetWorkspace(workspace);
+    this.#unusable.delete(workspace);
+    const watched = this.#watches.get(workspace);
+    this.#watches.delete(workspace);
+    watched?.stop.abort();
+    await watched?.watch[Symbol.asyncDispose]();
   }
 
   /** Opens what an ingest before this one has recorded, for damage that was done meanwhile, and sources that it has left. */
@@ -180,6 +218,7 @@ export class IngestLog implements AsyncDisposable {
     erasure: Erasure,
   ): Promise<void> {
     const { source, session, events, who, kind, by } = erasure;
+    if (kind === "retention") return;
     const about = { source, session, ...(events !== undefined && { events }) };
     await this.#append(nats, {
       action,
@@ -201,10 +240,23 @@ export class IngestLog implements AsyncDisposable {
     await this.#append(nats, { action, who, kind, workspace, ...(by !== undefined && { by }), about });
   }
 
+  async #auditRemoval({ nats }: OpenStores, { workspace, messages = 0, who, kind, by }: Removal): Promise<void> {
+    const about = { messages };
+    await this.#append(nats, {
+      action: "workspace.removed",
+      who,
+      kind,
+      workspace,
+      ...(by !== undefined && { by }),
+      about,
+    });
+  }
+
   /** What can't be written there goes into this process's log, whole: an erasure must not wait for its entry. */
-  async #append(nats: OpenStores["nats"], fields: Omit<AuditEntry, "time">): Promise<void> {
+  async #append(nats: OpenStores["nats"] | undefined, fields: Omit<AuditEntry, "time">): Promise<void> {
     const entry = auditEntryOf(fields);
     try {
+      if (nats === undefined) throw new Error("NATS is unavailable");
       await (await openAuditStore(nats)).append(entry);
     } catch (err) {
       this.#options.logger.warn({ err, entry }, "this entry could not be written to the audit log");

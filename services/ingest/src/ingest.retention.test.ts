@@ -2,9 +2,11 @@ import { recordings } from "@tapedeck/fakes/recordings";
 import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { WorkspaceStore } from "@tapedeck/shared/log/workspaces/workspace-store";
 import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
 import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
 import { until } from "@tapedeck/shared/testing/until";
+import { connect } from "nats";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { readConfig } from "./config.ts";
 import { startIngest } from "./ingest.ts";
@@ -82,4 +84,14 @@ it("facts are the same with and without the text that came between them, also af
     (events, { v1 }) => facts(events).length === byPlayed.get(v1) && !events.some(isText),
   );
   expect(facts(rest)).toEqual(facts(all));
+  // A workspace that has its own retention has it whatever the settings say.
+  const connection = await connect({ servers: nats.url });
+  await new WorkspaceStore(connection).putRetention("default", { text: 1 });
+  await connection.close();
+  const own = await record(
+    "own",
+    { TAPEDECK_RETENTION_TEXT: "30d" },
+    (events, { v1 }) => facts(events).length === byPlayed.get(v1) && !events.some(isText),
+  );
+  expect(facts(own)).toEqual(facts(all));
 });

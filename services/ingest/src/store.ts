@@ -4,6 +4,8 @@ import type { Log } from "@tapedeck/shared/log/jetstream";
 import { knownEnds } from "@tapedeck/shared/log/known-ends";
 import type { LogWriter } from "@tapedeck/shared/log/log";
 import { requestTablesEnd } from "@tapedeck/shared/log/tables-end";
+import type { WatchedWorkspaces } from "@tapedeck/shared/log/workspaces/watch-workspaces";
+import { isRemoving, type Removal, WorkspaceStore } from "@tapedeck/shared/log/workspaces/workspace-store";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import type { NatsSettings } from "@tapedeck/shared/service/nats";
 import type { NatsConnection } from "nats";
@@ -12,6 +14,7 @@ import { ensureEnds, type LogEnds, openEnds } from "./record/journal/ends.ts";
 import { type Leases, openLeases } from "./record/journal/lease.ts";
 import { assertLogEnd, assertSameLog } from "./record/journal/log-end.ts";
 import { recordingDelays } from "./record/journal/recording-delays.ts";
+import { notReady } from "./record/push-errors.ts";
 import type { Store, Stores } from "./record/recorder-options.ts";
 
 /** Bound of the facts beside a frame, and of the headers. */
@@ -41,30 +44,67 @@ export function openStores(
     leaveOutErased: false,
     prepare: async (connected) => {
       await ensureEnds(connected.nats, settings.replicas);
+      await new WorkspaceStore(connected.nats).ensure();
       return new OpenStores(connected, await openLeases(connected.nats, ingest), signal);
     },
   });
 }
 
-/** The stores of all workspaces. Each is opened when it is first asked for, and stays open. */
+/** Learns of stores. */
+export type StoreListener = {
+  readonly opened: (store: OpenStore) => void;
+  /** The workspace is being removed. Nothing of it is written any more when it resolves. */
+  readonly removed: (workspace: string) => Promise<void>;
+};
+
+/** The stores of all workspaces. Each is opened when it is first asked for, and stays open until its workspace is removed. */
 export class OpenStores implements Stores, AsyncDisposable {
   readonly nats: NatsConnection;
   readonly leases: Leases;
+  readonly workspaces: WatchedWorkspaces;
   readonly #connected: ConnectedLogs;
   readonly #signal: AbortSignal;
+  readonly #known: WorkspaceStore;
   readonly #opened = new Map<string, Promise<OpenStore>>();
-  #onOpened: (store: OpenStore) => void = () => {};
+  readonly #closing = new Map<string, Promise<void>>();
+  #listener: StoreListener = { opened: () => {}, removed: async () => {} };
 
   constructor(connected: ConnectedLogs, leases: Leases, signal: AbortSignal) {
     this.#connected = connected;
     this.#signal = signal;
+    this.#known = new WorkspaceStore(connected.nats);
     this.nats = connected.nats;
     this.leases = leases;
+    this.workspaces = connected.workspaces;
+    // Until the connection is closed.
+    this.workspaces.onRemoval((removal) => {
+      if (removal.state === "removing") this.close(removal).catch(() => {});
+    });
   }
 
-  /** Calls `opened`, and no other listener, for each store that is opened from now on. */
-  onOpened(opened: (store: OpenStore) => void): void {
-    this.#onOpened = opened;
+  /** Calls this, and no other listener, from now on. */
+  listen(listener: StoreListener): void {
+    this.#listener = listener;
+  }
+
+  /** Writes nothing any more of a workspace whose log is being removed. The next `of` opens another log. */
+  close(removal: Removal): Promise<void> {
+    const { workspace } = removal;
+    const known = this.#closing.get(workspace);
+    if (known !== undefined) return known;
+    const closing = this.#close(removal).finally(() => this.#closing.delete(workspace));
+    this.#closing.set(workspace, closing);
+    return closing;
+  }
+
+  async #close({ workspace, epochs }: Removal): Promise<void> {
+    const opening = this.#opened.get(workspace);
+    const store = await opening?.catch(() => undefined);
+    if (store === undefined || !epochs.includes(store.log.epoch)) return;
+    if (this.#opened.get(workspace) === opening) this.#opened.delete(workspace);
+    store.log.ends.removed();
+    await this.#listener.removed(workspace);
+    await store[Symbol.asyncDispose]();
   }
 
   of(workspace: string): Promise<OpenStore> {
@@ -72,9 +112,11 @@ export class OpenStores implements Stores, AsyncDisposable {
     if (known !== undefined) return known;
     const opening = this.#open(workspace);
     this.#opened.set(workspace, opening);
-    opening.then(this.#onOpened).catch(() => {
-      if (this.#opened.get(workspace) === opening) this.#opened.delete(workspace);
-    });
+    opening
+      .then((store) => this.#listener.opened(store))
+      .catch(() => {
+        if (this.#opened.get(workspace) === opening) this.#opened.delete(workspace);
+      });
     return opening;
   }
 
@@ -96,23 +138,28 @@ export class OpenStores implements Stores, AsyncDisposable {
 
   async #open(workspace: string): Promise<OpenStore> {
     const { nats, leases } = this;
+    const removal = await this.#known.removalOf(workspace);
+    if (removal?.state === "removing") throw beingRemoved(workspace);
     await using stack = new AsyncDisposableStack();
     const log = await this.#connected.logs.of(workspace);
+    const { reader, stored, epoch } = log;
     // A log that can't be used is opened anew by the next call.
     stack.defer(() => this.#connected.logs.forget(workspace, log));
-    const ends = stack.use(await openEnds(nats, { workspace, epoch: log.epoch }));
+    const ends = stack.use(await openEnds(nats, { workspace, epoch, removedEpochs: removal?.epochs ?? [] }));
     assertSameLog(log, await knownEnds(await jetstreamManager(nats, { timeout: 2_000, checkAPI: false }), workspace));
     // Query has committed what was in the log. The ends that are kept beside the log may be a second older.
-    const hasQuery = (await ends.tables())?.epoch === log.epoch;
+    const hasQuery = (await ends.tables())?.epoch === epoch;
     const tables = hasQuery ? await requestTablesEnd(nats, workspace, tablesMs, this.#signal) : undefined;
     if (tables !== undefined) ends.tablesReported(tables);
-    const assertWhole = () => assertLogEnd(log, ends);
-    await assertWhole();
+    await assertLogEnd(log, ends);
+    const assertWhole = async () => {
+      await this.#assertStays(workspace, epoch);
+      await assertLogEnd(log, ends);
+    };
     const identityKey = await ends.identityKey();
     const maxPayload = nats.info?.max_payload ?? Number.POSITIVE_INFINITY;
     const frameBytes = Math.max(64 * 1024, Math.min(largestFrameBytes, maxPayload - besideFrameBytes));
     const owned = stack.move();
-    const { reader, stored, epoch } = log;
     return {
       nats,
       workspace,
@@ -124,6 +171,21 @@ export class OpenStores implements Stores, AsyncDisposable {
       [Symbol.asyncDispose]: () => owned.disposeAsync(),
     };
   }
+
+  /**
+   * A recorder looks for a removal after it has its lease, and a removal looks for leases after it is written down: one of both
+   * finds the other.
+   */
+  async #assertStays(workspace: string, epoch: string): Promise<void> {
+    const removal = await this.#known.removalOf(workspace);
+    if (!isRemoving(removal) && removal?.epochs.includes(epoch) !== true) return;
+    if (removal !== undefined && removal.state !== "requested") void this.close(removal);
+    throw beingRemoved(workspace);
+  }
+}
+
+function beingRemoved(workspace: string): Error {
+  return notReady(`the workspace "${workspace}" is being removed`);
 }
 
 /** What its messages take is what maintenance keeps its pace by. */

@@ -150,6 +150,7 @@ function apiOptions(
     key: config.servicesKey,
     timeoutMs: config.timeoutMs,
     database: readiness.database,
+    waitsFor: (workspace) => readiness.states.get(workspace)?.waitingFor ?? "",
     rebuild: async ({ workspace, signal, ...options }) => {
       const parts = {
         ...options,

@@ -54,8 +54,8 @@ export class QueryReadiness implements ProjectionObserver {
   waiting(): readonly WaitingWorkspace[] {
     const waiting = this.states
       .all()
-      .flatMap(({ workspace, isDecided, waitingFor }) =>
-        isDecided && waitingFor !== undefined ? { workspace, reason: waitingFor } : [],
+      .flatMap(({ workspace, isDecided, isRemoved, waitingFor }) =>
+        isDecided && !isRemoved && waitingFor !== undefined ? { workspace, reason: waitingFor } : [],
       );
     return waiting.slice(0, maxWorkspaces);
   }

@@ -1,6 +1,7 @@
 import { logStart, sequenceOf } from "@tapedeck/shared/log/offset";
 import { parsePosition } from "@tapedeck/shared/log/position";
 import { requestTablesEnd } from "@tapedeck/shared/log/tables-end";
+import { WorkspaceStore, withEpochs } from "@tapedeck/shared/log/workspaces/workspace-store";
 import { sourceName } from "@tapedeck/shared/source";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { until } from "@tapedeck/shared/testing/until";
@@ -252,6 +253,68 @@ it("a removed workspace is hidden at once; its rows go, also after a restart; a 
   await logs.remove("globex");
   expect(await query.forget("globex")).toBe(true);
   await expect(ask.listSources({ workspace: "globex" })).rejects.toMatchObject({ code: "not_ready" });
+});
+
+it("a removal that query hears of, or that ended while it was stopped, leaves nothing of that log alone", async () => {
+  await using on = await stage();
+  await using logs = await streams(on, both);
+  const removals = new WorkspaceStore(logs.nats);
+  await removals.ensure();
+  const removed = async () => {
+    const { epoch } = logs.log("globex");
+    const begun = await removals.begin({ workspace: "globex", began: "", who: "alice", kind: "local" });
+    await logs.remove("globex");
+    await removals.advance(withEpochs({ ...begun, state: "removing" }, [epoch]));
+    return begun;
+  };
+  const writeBoth = async () => {
+    let last = 0;
+    for (const workspace of both) last = (await write(logs.log(workspace), build(workspace).events)).at(-1) ?? 0;
+    return last;
+  };
+  await using database = openDatabase({ url: on.databaseUrl, connections: 1 });
+  const isLeft = async (sources: number) => {
+    const { sources: left = 0, checkpoint = 0 } = await rowsOf(database, "globex");
+    return left === sources && checkpoint === sources;
+  };
+  let before: Readonly<Record<string, number>>;
+  {
+    await using query = await logs.startQuery();
+    using ask = queryClient(query.address);
+    const last = await writeBoth();
+    for (const workspace of both) await reaches(query, last, workspace);
+    before = await rowsOf(database, "acme");
+    await removed();
+    await until(() => isLeft(0), { message: "the rows to be gone" });
+    await expect(ask.listSources({ workspace: "globex" })).rejects.toMatchObject({ code: "not_ready" });
+    expect((await ask.workspaces({ workspace: "" })).items).toMatchObject([{ workspace: "acme", sources: 1n }]);
+    expect((await readiness(query.addresses.health)).status).toBe(200);
+    await logs.begin("globex");
+    await write(logs.log("globex"), build("globex").events);
+    await reaches(query, last, "globex");
+    expect(await isLeft(1)).toBe(true);
+  }
+  // While query is stopped, the next log begins as well.
+  await removals.advance({
+    ...(await removed()),
+    state: "done",
+    epochs: (await removals.removalOf("globex"))?.epochs ?? [],
+  });
+  await logs.begin("globex");
+  await write(logs.log("globex"), build("globex").events.slice(0, 1));
+  await using query = await logs.startQuery();
+  using ask = queryClient(query.address);
+  const isAnew = async () => {
+    const [found] = (await ask.workspaces({ workspace: "globex" })).items;
+    return parsePosition(found?.position ?? "")?.epoch === logs.log("globex").epoch;
+  };
+  await until(isAnew, { message: "the new log to be projected" });
+  const { items, position } = await ask.listSources({ workspace: "globex" });
+  expect(items).toHaveLength(1);
+  expect(parsePosition(position)).toMatchObject({ epoch: logs.log("globex").epoch });
+  expect((await ask.listSessions({ workspace: "globex" })).items).toHaveLength(1);
+  expect((await ask.listOperations({ workspace: "globex" })).items).toEqual([]);
+  expect(await rowsOf(database, "acme")).toEqual(before);
 });
 
 /** Deletes rows of a removed workspace until so many transactions are over. */

@@ -1,4 +1,5 @@
 import { Readable } from "node:stream";
+import { text } from "node:stream/consumers";
 import type { ReadableStream } from "node:stream/web";
 import type { AuditEntry } from "@tapedeck/shared/audit/entry";
 import type { SessionExport } from "@tapedeck/shared/audit/session-exports";
@@ -15,6 +16,13 @@ export type RemoteMaintenance = {
   readonly erase: (session: string, signal: AbortSignal) => AsyncIterable<Erasing>;
   readonly eraseDeveloper: (developer: string, signal: AbortSignal) => AsyncIterable<ErasingDeveloper>;
   readonly rebuild: (signal: AbortSignal) => AsyncIterable<Rebuilding>;
+  readonly workspaces: () => Promise<readonly ListedWorkspace[]>;
+  readonly workspace: (name: string) => Promise<ListedWorkspace>;
+  readonly removeWorkspace: (name: string, signal: AbortSignal) => AsyncIterable<RemovingWorkspace>;
+  readonly setRetention: (
+    name: string,
+    retention: { readonly facts?: string | undefined; readonly text?: string | undefined },
+  ) => Promise<WorkspaceRetention>;
   /** The audit log (who did what), the oldest first. Times are RFC 3339. */
   readonly audit: (period: { readonly since?: string; readonly until?: string }) => AsyncIterable<AuditEntry>;
   /** Gives the logs of all workspaces, or of one, to `writer`. Resolves with the tokens. */
@@ -44,14 +52,41 @@ export type ErasingDeveloper = {
   /** At its end: tokens that still record under the name. */
   readonly tokens?: readonly { readonly id: string; readonly name: string }[];
 };
+/** See Workspace of the API. */
+export type ListedWorkspace = {
+  readonly workspace: string;
+  readonly state: "recorded" | "removed" | "lost";
+  readonly messages: number;
+  readonly bytes: number;
+  readonly oldestAt: string | null;
+  readonly newestAt: string | null;
+  readonly tables: {
+    readonly sources: number;
+    readonly events: number;
+    readonly behindMessages: number;
+    readonly waitsFor: string | null;
+  } | null;
+  readonly retention: WorkspaceRetention | null;
+};
+/** In seconds; null: for ever. */
+export type WorkspaceRetention = {
+  readonly factsSeconds: number | null;
+  readonly textSeconds: number | null;
+  readonly isDefault: boolean;
+};
+export type RemovingWorkspace = {
+  readonly state: "requested" | "removing" | "done";
+  readonly messages: number;
+};
 export type Rebuilding = { readonly messages: number; readonly done: number; readonly events: number };
 
 /** Uses the HTTP API of the named or chosen gateway (`chosenTapedeck`), with an admin's token if one is needed. */
 export function remoteMaintenance(url: string | undefined): RemoteMaintenance {
   const { base, headers } = httpBase(url);
 
-  async function ask(method: string, path: string, signal?: AbortSignal): Promise<Readable> {
-    const request = { method, headers, ...(signal && { signal }) };
+  async function ask(method: string, path: string, signal?: AbortSignal, body?: object): Promise<Readable> {
+    const json = body && { body: JSON.stringify(body), headers: { ...headers, "content-type": "application/json" } };
+    const request = { method, headers, ...json, ...(signal && { signal }) };
     const response = await fetch(`${base}/api/v1/${path}`, request).catch((error: Error) => {
       const { message } = nobodyAnswers(base, (error.cause as NodeJS.ErrnoException | undefined)?.code);
       throw new PassingError(message, { cause: error });
@@ -60,6 +95,10 @@ export function remoteMaintenance(url: string | undefined): RemoteMaintenance {
     const { error } = ((await response.json().catch(() => ({}))) ?? {}) as { error?: { message?: string } };
     const message = error?.message ?? `${base} answered ${response.status}`;
     throw passing.includes(response.status) ? new PassingError(message) : new CommandError(message);
+  }
+
+  async function json<T>(method: string, path: string, body?: object): Promise<T> {
+    return JSON.parse(await text(await ask(method, path, undefined, body))) as T;
   }
 
   async function* progress<T>(method: string, path: string, signal?: AbortSignal): AsyncGenerator<T, void> {
@@ -101,6 +140,10 @@ export function remoteMaintenance(url: string | undefined): RemoteMaintenance {
     erase: (session, signal) => erase<Erasing>(`sessions/${encodeURIComponent(session)}`, signal),
     eraseDeveloper: (developer, signal) =>
       erase<ErasingDeveloper>(`developers/${encodeURIComponent(developer)}`, signal),
+    workspaces: async () => (await json<{ readonly items: readonly ListedWorkspace[] }>("GET", "workspaces")).items,
+    workspace: (name) => json("GET", `workspaces/${encodeURIComponent(name)}`),
+    removeWorkspace: (name, signal) => erase<RemovingWorkspace>(`workspaces/${encodeURIComponent(name)}`, signal),
+    setRetention: (name, retention) => json("POST", `workspaces/${encodeURIComponent(name)}/retention`, retention),
     rebuild: (signal) => progress<Rebuilding>("POST", "rebuild", signal),
     audit: (period) => progress<AuditEntry>("GET", `audit?${new URLSearchParams(period)}`),
     async backUp(writer, { workspace, signal }) {

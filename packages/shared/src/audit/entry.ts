@@ -17,6 +17,8 @@ export const auditActions = [
   "session.erased",
   "developer.erasure-begun",
   "developer.erased",
+  "workspace.removed",
+  "workspace.retention-changed",
   "tables.rebuilt",
   "log.backed-up",
   "log.restored",

@@ -8,9 +8,14 @@ import { ServerWatch } from "./cluster/server-watch.ts";
 import { type ErasedSessions, watchErasedSessions } from "./erasures/erased-sessions.ts";
 import { type Log, LogUnusableError, openLog, reachLogs } from "./jetstream.ts";
 import { WorkspaceLogs } from "./workspace-logs.ts";
+import { type WatchedWorkspaces, watchWorkspaces } from "./workspaces/watch-workspaces.ts";
 
 /** A connection to NATS, with the logs of all workspaces over it. Disposing closes all of them. */
-export type ConnectedLogs = AsyncDisposable & { readonly nats: NatsConnection; readonly logs: WorkspaceLogs };
+export type ConnectedLogs = AsyncDisposable & {
+  readonly nats: NatsConnection;
+  readonly logs: WorkspaceLogs;
+  readonly workspaces: WatchedWorkspaces;
+};
 
 /** How the logs are reached. */
 export type LogConnectorOptions = {
@@ -50,14 +55,14 @@ export class LogConnector {
     const nats = await connectNats(service, settings, logger, this.#dial);
     stack.defer(() => nats.close());
     using _interrupt = closeOnAbort(nats, signal);
-    const erased = leaveOutErased
-      ? stack.use(await watchErasedSessions(nats, (message, fields) => logger.warn({ ...fields }, message)))
-      : undefined;
+    const warn = (message: string, fields = {}) => logger.warn({ ...fields }, message);
+    const erased = leaveOutErased ? stack.use(await watchErasedSessions(nats, warn)) : undefined;
+    const workspaces = stack.use(await watchWorkspaces(nats, warn));
     await reachLogs(nats, { syncKnown: settings.syncAlways ?? false, warn: this.#warnOnce });
     const logs = stack.use(new WorkspaceLogs({ nats, open: this.#opener(nats, erased) }));
     stack.use(new ServerWatch(nats, { hasOthers: natsServers(settings.url).length > 1, logger }));
     const owned = new AsyncDisposableStack();
-    const result = await prepare({ nats, logs, [Symbol.asyncDispose]: () => owned.disposeAsync() });
+    const result = await prepare({ nats, logs, workspaces, [Symbol.asyncDispose]: () => owned.disposeAsync() });
     owned.use(stack.move());
     return result;
   }

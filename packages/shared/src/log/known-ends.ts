@@ -3,6 +3,7 @@ import { z } from "zod";
 import { isForbidden } from "./cluster/replicas.ts";
 import type { Sequence } from "./offset.ts";
 import { endSubjects, endsStream } from "./subjects.ts";
+import { removedEpochs } from "./workspaces/workspace-store.ts";
 
 /** How far a log had come, by one source's end or by query's tables. */
 export type KnownEnd = { readonly epoch: string; readonly seq: Sequence };
@@ -11,7 +12,8 @@ const endSchema = z.looseObject({ epoch: z.string(), seq: z.number() });
 
 /**
  * What is kept beside a workspace's log of logs that had events, one entry for each epoch, with the furthest end. Empty where
- * nothing is kept, or this user may not read it: such a user may not create a log, either. Rejects when NATS can't be asked.
+ * nothing is kept, or this user may not read it: such a user may not create a log, either. Logs that were removed with their
+ * workspace don't count. Rejects when NATS can't be asked.
  */
 export async function knownEnds(jsm: JetStreamManager, workspace: string): Promise<readonly KnownEnd[]> {
   const furthest = new Map<string, Sequence>();
@@ -31,7 +33,11 @@ export async function knownEnds(jsm: JetStreamManager, workspace: string): Promi
   } catch (cause) {
     if (!isForbidden(cause) && (cause as Error).name !== "StreamNotFoundError") throw cause;
   }
-  return [...furthest].flatMap(([epoch, seq]) => (seq > 0 ? [{ epoch, seq }] : []));
+  const found = [...furthest].flatMap(([epoch, seq]) => (seq > 0 ? [{ epoch, seq }] : []));
+  if (found.length === 0) return [];
+  // An ingest that did not know yet may have written an end after the removal.
+  const removed = await removedEpochs(jsm, workspace);
+  return found.filter(({ epoch }) => !removed.includes(epoch));
 }
 
 /** Undefined for a source that is gone, and where the file is damaged. */

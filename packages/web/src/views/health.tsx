@@ -7,6 +7,7 @@ import { about, lostSince, tapedeck, tick } from "../data/tapedeck.ts";
 import { nothingRecorded } from "../model/own.ts";
 import { sourcePath } from "../model/route.ts";
 import { Ago, ErrorNotice, Loading, Sign } from "../parts/small.tsx";
+import { type Workspace, Workspaces } from "../parts/workspaces.tsx";
 
 type Readiness = {
   readonly ready: boolean;
@@ -48,6 +49,7 @@ type Health = {
   readonly subscribers: number | undefined;
   /** For admins. */
   readonly tokens: readonly Token[] | undefined;
+  readonly workspaces: readonly Workspace[];
 };
 
 const everyMs = 5_000;
@@ -85,6 +87,7 @@ export function HealthView() {
       ))}
       <Checks health={health} />
       <Sources sources={health.sources} waiting={health.status?.waiting ?? []} />
+      {health.workspaces.length > 0 && <Workspaces workspaces={health.workspaces} />}
       {health.tokens !== undefined && <Tokens tokens={health.tokens} />}
       <p class="quiet-text">
         {about.value?.docs !== undefined && (
@@ -350,12 +353,15 @@ async function readHealth(signal: AbortSignal): Promise<Health> {
   const sources = await firstOf(tapedeck().sources({ signal }), maxSources);
   const answeredInMs = performance.now() - began;
   const { token } = about.value ?? {};
-  const [readiness, status, subscribers, tokens] = await Promise.all([
+  const isAdmin = token?.roles.includes("admin") === true;
+  const [readiness, status, subscribers, tokens, workspaces] = await Promise.all([
     fetch("/readyz", { signal }).then((answer): Promise<Readiness> => answer.json()),
     answerOf<Status>("/api/v1/status", signal),
     readSubscribers(signal),
-    token?.roles.includes("admin")
-      ? answerOf<{ readonly items: readonly Token[] }>("/api/v1/tokens", signal)
+    isAdmin ? answerOf<{ readonly items: readonly Token[] }>("/api/v1/tokens", signal) : undefined,
+    // Without tokens everybody is an admin.
+    isAdmin || token === undefined
+      ? answerOf<{ readonly items: readonly Workspace[] }>("/api/v1/workspaces", signal)
       : undefined,
   ]);
   return {
@@ -364,6 +370,7 @@ async function readHealth(signal: AbortSignal): Promise<Health> {
     status,
     subscribers,
     tokens: tokens?.items,
+    workspaces: workspaces?.items ?? [],
     sources: sources.toSorted((a, b) => a.source.localeCompare(b.source)),
   };
 }

@@ -42,6 +42,7 @@ export class UsedWorkspace<Apis> implements Disposable, WorkspaceLog {
   readonly #options: UsedWorkspaceOptions<Apis>;
   readonly #idle: Timer;
   #readers = 0;
+  #opened: Log | undefined;
   #reader: LogReader | undefined;
   #holes: HolesWatch | undefined;
   #isOver = false;
@@ -73,6 +74,11 @@ export class UsedWorkspace<Apis> implements Disposable, WorkspaceLog {
     await abortable(this.#opening, timeoutSignal(maxOpeningMs)).catch(() => {});
   }
 
+  /** The logs with these epochs are removed: the next caller gets another one. */
+  removed(epochs: readonly string[]): void {
+    if (this.#opened !== undefined && epochs.includes(this.#opened.epoch)) this.#end(this.#opened);
+  }
+
   [Symbol.dispose](): void {
     this.#isOver = true;
     stopTimer(this.#idle);
@@ -84,6 +90,7 @@ export class UsedWorkspace<Apis> implements Disposable, WorkspaceLog {
       const { connection: nats } = link.nats();
       const opened = await openedOrBegun(link.logs(), nats, workspace);
       if (this.#isOver) return;
+      this.#opened = opened;
       const warn = (message: string, fields = {}) => logger.warn({ ...fields, workspace }, message);
       this.#holes = new HolesWatch({ nats, workspace, epoch: opened.epoch, warn });
       await this.#holes.loaded;

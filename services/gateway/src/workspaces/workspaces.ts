@@ -41,6 +41,11 @@ export class Workspaces<Apis> implements Disposable {
     return used.apis;
   };
 
+  /** The logs of a workspace with these epochs are removed. */
+  removed(workspace: string, epochs: readonly string[]): void {
+    this.#used.get(workspace)?.removed(epochs);
+  }
+
   /** Rejects where no log answers, although there is one. */
   async check(): Promise<void> {
     const known = this.#answering;

@@ -46,6 +46,7 @@ it("a push over a network that swallows everything is found to be over, while on
     workspace: "default",
     recorder,
     stores: () => undefined,
+    retentions: { *all() {}, async *set() {} },
     waiting: () => [],
     onInternal: () => {},
     liveness: { quietMs: 50, silentMs: 3_000 },

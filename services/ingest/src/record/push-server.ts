@@ -7,6 +7,11 @@ import {
   type EraseRequest,
   type EraseResponse,
   MaintainService,
+  type RemoveWorkspaceRequest,
+  type RemoveWorkspaceResponse,
+  type RetentionRequest,
+  type RetentionResponse,
+  type SetRetentionRequest,
   type WaitingRequest,
   type WaitingResponse,
 } from "@tapedeck/proto/tapedeck/v1/maintain";
@@ -23,6 +28,8 @@ import { eraseCall } from "./maintain/erase-call.ts";
 import { eraseDeveloperCall } from "./maintain/erase-developer.ts";
 import type { PushContext, Recorder } from "./recorder.ts";
 import type { Stores } from "./recorder-options.ts";
+import { removeWorkspaceCall } from "./removal/remove-call.ts";
+import type { Retentions } from "./retention/retentions.ts";
 
 export type PushServerOptions = {
   readonly host: string;
@@ -37,6 +44,7 @@ export type PushServerOptions = {
   readonly recorder: Pick<Recorder, "push">;
   /** Undefined while NATS is unavailable. */
   readonly stores: () => Stores | undefined;
+  readonly retentions: Pick<Retentions, "all" | "set">;
   /** The items that the taps of configured sources hold. */
   readonly waiting: () => Iterable<WaitingResponse>;
   readonly onInternal: (error: unknown) => void;
@@ -82,6 +90,12 @@ export async function startPushServer(options: PushServerOptions): Promise<PushS
       void answer(call, (request, signal) => eraseCall(request, options.stores(), signal)),
     eraseDeveloper: (call: ServerWritableStream<EraseDeveloperRequest, EraseDeveloperResponse>) =>
       void answer(call, (request, signal) => eraseDeveloperCall(request, options.stores(), signal)),
+    removeWorkspace: (call: ServerWritableStream<RemoveWorkspaceRequest, RemoveWorkspaceResponse>) =>
+      void answer(call, (request, signal) => removeWorkspaceCall(request, options.stores(), signal)),
+    retention: (call: ServerWritableStream<RetentionRequest, RetentionResponse>) =>
+      void answer(call, () => options.retentions.all()),
+    setRetention: (call: ServerWritableStream<SetRetentionRequest, RetentionResponse>) =>
+      void answer(call, (request) => options.retentions.set(request)),
     waiting: (call: ServerWritableStream<WaitingRequest, WaitingResponse>) => void answer(call, options.waiting),
   });
   const asBytes = { push: { ...RecorderService.push, requestDeserialize: (bytes: Buffer) => bytes } };

@@ -95,7 +95,8 @@ async function openIntake(
     session: (id: string) => responses.sessionFound(id),
     committed: (index: bigint) => responses.committed(index),
   };
-  const { textTtl, requireRedact, times: { replay } = {} } = options;
+  const { requireRedact, times: { replay } = {} } = options;
+  const textTtl = options.textTtl?.(store.workspace);
   const opening = {
     log,
     source,

@@ -34,7 +34,10 @@ export type Store = {
     readonly ends?: (SourceEnds & Pick<LogEnds, "forget" | "reserve">) | undefined;
     readonly stored: Log["stored"];
   };
-  /** Rejects with one sentence if the log has lost its end: new events would get positions that were given before. */
+  /**
+   * Rejects with one sentence if the log has lost its end: new events would get positions that were given before; and when its
+   * workspace is being removed.
+   */
   readonly assertWhole: () => Promise<void>;
   readonly leases: Leases;
   /** Larger frames don't fit into the log. */
@@ -70,8 +73,8 @@ export type RecorderOptions = {
   readonly stores: () => Stores | undefined;
   readonly normalizers: Readonly<Record<string, Normalizer>>;
   readonly logger: Logger;
-  /** Seconds that text lives in the log; absent: forever. */
-  readonly textTtl?: number | undefined;
+  /** Seconds that text of a workspace lives in the log; absent, or undefined: forever. */
+  readonly textTtl?: (workspace: string) => number | undefined;
   /** A session whose tap has not come back after this time is considered over. */
   readonly lostAfterMs: number;
   /** A source is reported as lost after this time; see LostSources. */

@@ -68,6 +68,11 @@ export class Recorder implements AsyncDisposable {
     return this.#lost.survey(log.reader);
   }
 
+  /** The workspace is removed: nothing is awaited there any more. */
+  forgetWorkspace(workspace: string): void {
+    this.#lost.forget((source) => sourceParts(source).workspace === workspace);
+  }
+
   /** tapedeck.v1.Recorder/Push. Throws TapedeckError with the codes that recorder.proto names. */
   async *push(requests: AsyncIterable<PushRequest>, context: PushContext): AsyncGenerator<PushResponse, void> {
     const iterator = checkedRequests(requests)[Symbol.asyncIterator]();
@@ -138,10 +143,11 @@ export class Recorder implements AsyncDisposable {
 
   /** Undefined if the source is pushed. */
   async #examine(source: SourceName, { since, elsewhere }: LastSeen): Promise<Examined | undefined> {
-    const { normalizers, textTtl, lostAfterMs } = this.#options;
-    const { upstream: name } = sourceParts(source);
+    const { normalizers, lostAfterMs } = this.#options;
+    const { workspace, upstream: name } = sourceParts(source);
+    const textTtl = this.#options.textTtl?.(workspace);
     const normalizer = ownValue(normalizers, name);
-    const { log, leases } = await this.#storeOf(sourceParts(source).workspace);
+    const { log, leases } = await this.#storeOf(workspace);
     if (normalizer === undefined) return this.#claims.isFree(source) ? {} : undefined;
     const stop = this.#claims.examine(source);
     if (stop === undefined) return undefined;

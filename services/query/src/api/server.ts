@@ -23,13 +23,14 @@ import { findEvents } from "./find-events.ts";
 import { listOperations } from "./list-operations.ts";
 import { listSessions } from "./list-sessions.ts";
 import { listSources } from "./list-sources.ts";
-import { position } from "./position.ts";
-import { rebuildCall } from "./rebuild-call.ts";
 import { search } from "./search/search.ts";
-import { setAside } from "./set-aside.ts";
 import { stateReader } from "./state/read-state.ts";
 import { buildStats } from "./stats/build-stats.ts";
 import { stats } from "./stats/stats.ts";
+import { position } from "./tables/position.ts";
+import { rebuildCall } from "./tables/rebuild-call.ts";
+import { setAside } from "./tables/set-aside.ts";
+import { workspaces } from "./tables/workspaces.ts";
 
 /** What answers about a workspace are made from; empty: about all. */
 export type DepsOf = (workspace: string) => Promise<ApiDeps>;
@@ -47,6 +48,8 @@ export type ApiOptions = {
   /** Throws `not_ready` while the database is unavailable. */
   readonly database: () => Database;
   readonly rebuild: RebuildTables;
+  /** Why a workspace is not projected now; empty: it is. */
+  readonly waitsFor: (workspace: string) => string;
   /** Receives the cause of an error that callers see only as "internal error". */
   readonly onError: (method: string, cause: unknown) => void;
 };
@@ -74,6 +77,8 @@ export async function startApi(depsOf: DepsOf, options: ApiOptions): Promise<Que
     findEvents: calls.unary("FindEvents", ofFilter, findEvents),
     position: calls.unary("Position", own, position),
     setAside: calls.unary("SetAside", own, setAside),
+    // Also of a workspace whose tables are not answered from.
+    workspaces: calls.unary("Workspaces", () => "", workspaces(options.waitsFor)),
     rebuild: calls.rebuild(),
   });
   const { port: bound, ...listener } = await listenGrpc(

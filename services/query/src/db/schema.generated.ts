@@ -495,6 +495,53 @@ export interface Events {
   workspace: string;
 }
 
+export interface ExpiredBuilds {
+  /**
+   * Name of the artifact (image) in skaffold.yaml.
+   */
+  artifact: string;
+  /**
+   * Range of the duration: each ends at 1.02 times its begin; -1: the build did not run, or its duration is not known.
+   */
+  bucket: number;
+  /**
+   * See build_times_daily.
+   */
+  builds: number;
+  /**
+   * See build_times_daily.
+   */
+  cached: number;
+  /**
+   * See build_times_daily.
+   */
+  canceled: number;
+  /**
+   * Day (UTC); -infinity: without a time.
+   */
+  day: Timestamp;
+  /**
+   * See build_times_daily.
+   */
+  failed: number;
+  /**
+   * Project: part of the source's name.
+   */
+  project: string;
+  /**
+   * The session that expired. One that was imported again is not counted here.
+   */
+  session: string;
+  /**
+   * See build_times_daily.
+   */
+  unknown: number;
+  /**
+   * Workspace (team or company): part of the source's name.
+   */
+  workspace: string;
+}
+
 export interface FailedOutputs {
   id: string;
   kind: string;
@@ -2735,6 +2782,7 @@ export interface DB {
   event_groups: EventGroups;
   event_positions: EventPositions;
   events: Events;
+  expired_builds: ExpiredBuilds;
   failed_outputs: FailedOutputs;
   failures: Failures;
   finished_loops: FinishedLoops;
@@ -2881,6 +2929,19 @@ export const columnTypes = {
     "detail": "jsonb",
     "original_type": "text",
     "original_size": "int8"
+  },
+  "expired_builds": {
+    "workspace": "text",
+    "session": "text",
+    "project": "text",
+    "artifact": "text",
+    "day": "date",
+    "bucket": "int4",
+    "builds": "int4",
+    "failed": "int4",
+    "cached": "int4",
+    "canceled": "int4",
+    "unknown": "int4"
   },
   "failed_outputs": {
     "id": "text",

@@ -10,6 +10,7 @@ import type { CheckpointRow } from "../db/schema.ts";
 import type { EarlierEvents, View } from "../views/view.ts";
 import type { Batch } from "./batches.ts";
 import { isDataError } from "./data-error.ts";
+import { expiredIn, keepCounts } from "./forget/expired.ts";
 import { forgetSetAside, recordSetAside, type SetAsideEvent } from "./set-aside.ts";
 
 export type Applied = {
@@ -65,6 +66,7 @@ export async function applyBatch(
   if (fresh.length > 0) {
     const erased = erasures(fresh);
     const marks = [...erased].map(([session, mark]) => ({ session, mark }));
+    await keepCounts(tx, expiredIn(fresh));
     await erase(tx, views, marks);
     const sources = erasedSources(fresh);
     await eraseSources(tx, [...sources.keys()]);

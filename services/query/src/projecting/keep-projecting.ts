@@ -140,8 +140,10 @@ async function projectOnce(
 }
 
 function tablesEnds(states: WorkspaceStates): TablesEnds {
-  const ends = states.all().flatMap(({ workspace, epoch, progress }) => {
-    return epoch === undefined ? [] : [[workspace, { epoch, seq: sequenceOf(progress.position) }] as const];
+  const ends = states.all().flatMap(({ workspace, epoch, isRemoved, progress }) => {
+    return epoch === undefined || isRemoved
+      ? []
+      : [[workspace, { epoch, seq: sequenceOf(progress.position) }] as const];
   });
   return new Map(ends);
 }
@@ -153,7 +155,7 @@ function tablesEnds(states: WorkspaceStates): TablesEnds {
 async function standBy({ database, states, signal, observer }: KeepProjecting, held: HeldLogs): Promise<void> {
   observer.waits(undefined);
   const checkpoints = await readCheckpoints(database.db).catch(() => []);
-  for (const { workspace, epoch, position } of checkpoints) {
+  for (const { workspace, epoch, position } of checkpoints.filter(({ removed }) => !removed)) {
     const state = states.of(workspace);
     state.isAt({ epoch, position });
     state.follows(epoch);

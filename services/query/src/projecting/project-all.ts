@@ -28,16 +28,23 @@ export async function projectAll(options: ProjectAll): Promise<void> {
   const stop = new AbortController();
   const ended = AbortSignal.any([signal, stop.signal]);
   const running = new Map<string, Promise<void>>();
+  const stops = new Map<string, AbortController>();
   const begin = (workspace: string) => {
     if (running.has(workspace) || ended.aborted) return;
+    const stopOne = new AbortController();
+    stops.set(workspace, stopOne);
+    const over = AbortSignal.any([ended, stopOne.signal]);
     const state = states.of(workspace);
     const bytes = Math.max(leastBytes, Math.min(options.limits.bytes, maxBytes / (running.size + 1)));
     const run = async () => {
-      await new WorkspaceProjection(state, { ...options, limits: { ...options.limits, bytes } }).run(ended);
+      await new WorkspaceProjection(state, { ...options, limits: { ...options.limits, bytes } }).run(over);
       running.delete(workspace);
       if (ended.aborted) return;
+      if (over.aborted) return begin(workspace);
       states.forget(workspace);
       state.ends();
+      // A log of the same name may have begun.
+      if (state.isRemoved) begin(workspace);
     };
     running.set(workspace, run().catch(failed.reject));
   };
@@ -45,6 +52,8 @@ export async function projectAll(options: ProjectAll): Promise<void> {
   failed.promise.catch(() => {});
   try {
     using _watch = logs.watch(begin);
+    // It begins again, and then its rows are deleted.
+    using _removals = logs.watchRemoved((workspace) => stops.get(workspace)?.abort());
     for (const { workspace } of await readCheckpoints(database.db)) begin(workspace);
     for (const workspace of await logs.names()) begin(workspace);
     const decided = Promise.all(states.all().map((state) => state.decided));

@@ -6,7 +6,7 @@ import { until } from "@tapedeck/shared/testing/until";
 import { sql } from "kysely";
 import { connect } from "nats";
 import { expect, it } from "vitest";
-import { rebuildCall } from "../api/rebuild-call.ts";
+import { rebuildCall } from "../api/tables/rebuild-call.ts";
 import { createLogin, dropLogin } from "../db/access/workspace-logins.ts";
 import { openDatabase } from "../db/database.ts";
 import { queryClient } from "../testing/client.ts";

@@ -14,12 +14,16 @@ export type WorkspaceLogs = {
   of(workspace: string): Promise<LogReader>;
   /** Calls `found` for workspaces that have a log, some of them again and again, until it is disposed. */
   watch(found: (workspace: string) => void): Disposable;
+  /** Whether the log with this epoch was removed with its workspace, or is being removed. */
+  isRemoved(workspace: string, epoch: string): boolean;
+  /** Calls `removed` for each workspace that is removed, until it is disposed. */
+  watchRemoved(removed: (workspace: string) => void): Disposable;
 };
 
 /** How often is asked which workspaces have a log. The first events of one are noticed at once. */
 const askMs = 5_000;
 
-export function logsOver({ nats, logs }: Pick<ConnectedLogs, "nats" | "logs">): WorkspaceLogs {
+export function logsOver({ nats, logs, workspaces }: Omit<ConnectedLogs, keyof AsyncDisposable>): WorkspaceLogs {
   const epochNow = async (workspace: string) => {
     const jsm = await jetstreamManager(nats, { checkAPI: false });
     const info = await jsm.streams.info(streamOf(workspace)).catch((error: Error) => {
@@ -36,6 +40,11 @@ export function logsOver({ nats, logs }: Pick<ConnectedLogs, "nats" | "logs">): 
       await logs.forget(workspace, reader);
       return (await logs.of(workspace)).reader;
     },
+    isRemoved: (workspace, epoch) => workspaces.removalOf(workspace)?.epochs.includes(epoch) === true,
+    watchRemoved: (removed) =>
+      workspaces.onRemoval(({ workspace, state }) => {
+        if (state === "removing") removed(workspace);
+      }),
     watch(found) {
       const subscription = nats.subscribe(everyOwnSubject, {
         callback: (error, { subject }) => {

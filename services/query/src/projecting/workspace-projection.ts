@@ -10,7 +10,7 @@ import type { CheckpointRow } from "../db/schema.ts";
 import type { View } from "../views/view.ts";
 import { projectionVersion } from "../views/views.ts";
 import type { BatchLimits } from "./batches.ts";
-import { deleteWorkspace } from "./forget/workspace.ts";
+import { deleteWorkspace, forgetWorkspace } from "./forget/workspace.ts";
 import { type Projected, project } from "./project.ts";
 import type { WorkspaceLogs } from "./workspace-logs.ts";
 import type { WorkspaceState } from "./workspace-state.ts";
@@ -46,7 +46,7 @@ export class WorkspaceProjection {
   }
 
   /**
-   * Until the signal; it retries by itself. Ends before it when the workspace has neither log nor rows.
+   * Until the signal; it retries by itself. Ends before it when the workspace has neither log nor rows, or was removed.
    * @throws OldTablesError
    */
   async run(signal: AbortSignal): Promise<void> {
@@ -83,10 +83,13 @@ export class WorkspaceProjection {
     const { database, pipelines, logs, views, limits, logger, onApplied } = this.#deps;
     const { workspace, progress } = this.#state;
     const checkpoint = await readAnyCheckpoint(database.db, workspace);
-    if (checkpoint?.removed === true) {
-      this.#state.waits("the workspace was removed, and its rows are being deleted", { isRefused: true });
+    const isRemoved = checkpoint !== undefined && logs.isRemoved(workspace, checkpoint.epoch);
+    if (isRemoved && !checkpoint.removed) await forgetWorkspace(database.db, workspace);
+    if (isRemoved || checkpoint?.removed === true) {
+      this.#state.removed();
       await deleteWorkspace(pipelines.lane(), workspace, signal);
-      return true;
+      // What this state knows is of the log that was removed.
+      return false;
     }
     const log = await logs.of(workspace).catch((cause: unknown) => {
       if (!isLogMissing(cause)) throw cause;

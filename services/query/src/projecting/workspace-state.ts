@@ -12,6 +12,7 @@ export class WorkspaceState {
   log: LogReader | undefined;
   #waitingFor: string | undefined = "starting";
   #refusal: string | undefined;
+  #isRemoved = false;
   readonly #decided = Promise.withResolvers<void>();
   #isDecided = false;
 
@@ -27,6 +28,11 @@ export class WorkspaceState {
   /** Why nothing is answered from its tables: they are another log's. Undefined: they are its log's. */
   get refusal(): string | undefined {
     return this.#refusal;
+  }
+
+  /** It was removed: there is nothing to wait for. */
+  get isRemoved(): boolean {
+    return this.#isRemoved;
   }
 
   get isDecided(): boolean {
@@ -52,6 +58,7 @@ export class WorkspaceState {
     this.#epoch = epoch;
     this.#waitingFor = undefined;
     this.#refusal = undefined;
+    this.#isRemoved = false;
     this.#decide();
   }
 
@@ -63,6 +70,12 @@ export class WorkspaceState {
   #decide(): void {
     this.#isDecided = true;
     this.#decided.resolve();
+  }
+
+  /** Its rows are being deleted. */
+  removed(): void {
+    this.#isRemoved = true;
+    this.waits("the workspace was removed, and its rows are being deleted", { isRefused: true });
   }
 
   waits(reason: string, { isRefused = false } = {}): void {

@@ -22,6 +22,8 @@ import {
   type StateHead,
   StatsRequest,
   type StatsResponse,
+  WorkspacesRequest,
+  type WorkspacesResponse,
 } from "@tapedeck/proto/tapedeck/v1/query";
 import { fromServiceError } from "@tapedeck/shared/errors/grpc";
 import { servicesKey } from "./stage.ts";
@@ -80,6 +82,10 @@ export function queryClient(
           metadata,
           done,
         ),
+      ),
+    workspaces: (request: DeepPartial<WorkspacesRequest> = {}) =>
+      ask<WorkspacesResponse>((done) =>
+        client.workspaces(WorkspacesRequest.fromPartial({ ...request }), metadata, done),
       ),
     setAside: (workspace = "acme") =>
       ask<SetAsideResponse>((done) => client.setAside(SetAsideRequest.create({ workspace }), metadata, done)),

@@ -2,6 +2,7 @@ import { jetstreamManager } from "@nats-io/jetstream";
 import { type Log, openLog } from "@tapedeck/shared/log/jetstream";
 import { streamOf, workspaceFilter } from "@tapedeck/shared/log/subjects";
 import { WorkspaceLogs } from "@tapedeck/shared/log/workspace-logs";
+import { watchWorkspaces } from "@tapedeck/shared/log/workspaces/watch-workspaces";
 import { connect } from "nats";
 import { openDatabase } from "../db/database.ts";
 import { takeTables } from "../db/lock.ts";
@@ -27,6 +28,7 @@ export async function streams(on: Stage, workspaces: readonly string[]) {
   });
   const open = (workspace: string) => openLog(nats, { workspace, create: false });
   const logs = stack.use(new WorkspaceLogs({ nats, open }));
+  const watched = stack.use(await watchWorkspaces(nats, () => {}));
   const owned = stack.move();
   return {
     nats,
@@ -40,7 +42,7 @@ export async function streams(on: Stage, workspaces: readonly string[]) {
       if (log === undefined) throw new Error(`${workspace} has no log`);
       return log;
     },
-    logs: logsOver({ nats, logs }),
+    logs: logsOver({ nats, logs, workspaces: watched }),
     startQuery: () => on.startQuery(),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };

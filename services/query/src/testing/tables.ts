@@ -19,6 +19,7 @@ const order = {
   history: "session, unit",
   failed_outputs: "id",
   build_months: "workspace, month, project, artifact, bucket",
+  expired_builds: "workspace, day, session, project, artifact, bucket",
   fold_states: "session",
   snapshots: "session, position",
   skaffold_artifacts: "session, artifact",

@@ -71,6 +71,10 @@ class TapeQuery implements QueryClient {
     return { sources: [] };
   }
 
+  async workspaces() {
+    return { items: [] };
+  }
+
   async position() {
     const position = this.#positionOf(this.#tape.played);
     return { position, log_position: position };

@@ -35,6 +35,8 @@ const erasureSchema = z.object({
   epoch: z.string(),
   /** Everything of the session up to this sequence is erased, and must not be read any more. */
   lastSeq: z.number(),
+  /** Nothing of the session is after this sequence. Absent: after `lastSeq`. */
+  endSeq: z.number().optional(),
   /** Everything of the session up to this sequence is removed from the log. */
   removedSeq: z.number(),
   /** The audit log has that it began; absent: it may not have it yet. */
@@ -48,9 +50,9 @@ const erasureSchema = z.object({
   state: z.enum(["removing", "done"]),
   /** RFC 3339. */
   began: z.string(),
-  /** The caller that began it, as in the audit log. */
+  /** The caller that began it, as in the audit log; "retention": it ended longer ago than its workspace keeps facts. */
   who: z.string(),
-  kind: callerKind,
+  kind: callerKind.or(z.literal("retention")),
   by: z.string().optional(),
 });
 
@@ -125,6 +127,11 @@ export class ErasureStore {
     await this.#js().publish(openSubject(erasure.session), JSON.stringify(erasure));
   }
 
+  /** Nothing is left of it in the log, and nobody asks for it. */
+  async drop({ session }: Erasure): Promise<void> {
+    await this.#js().publish(openSubject(session), "", { headers: withEnd() });
+  }
+
   /** Nothing is left of it in the log. */
   async end(erasure: Erasure): Promise<void> {
     const { session } = erasure;
@@ -185,5 +192,28 @@ export function erasureIn(data: Uint8Array): Erasure | undefined {
     return erasureSchema.parse(JSON.parse(new TextDecoder().decode(data)));
   } catch {
     return undefined;
+  }
+}
+
+const entrySchema = z.object({ source: z.string().optional(), workspace: z.string().optional() });
+
+/** Nothing is kept of the erasures in this workspace, of sessions and of developers. Rejects when NATS can't be asked. */
+export async function forgetErasures(nats: NatsConnection, workspace: string): Promise<void> {
+  const jsm = await jetstreamManager(nats, { timeout: 2_000, checkAPI: false });
+  for (let seq = 1; ; ) {
+    const message = await messageOf(jsm, { seq, next_by_subj: subject("*.*") });
+    if (message === undefined) return;
+    seq = message.seq + 1;
+    if (isOf(workspace, message.data))
+      await jetstream(nats, { timeout: 2_000 }).publish(message.subject, "", { headers: withEnd() });
+  }
+}
+
+function isOf(workspace: string, data: Uint8Array): boolean {
+  try {
+    const { source, workspace: own } = entrySchema.parse(JSON.parse(new TextDecoder().decode(data)));
+    return own === workspace || source?.startsWith(`${workspace}/`) === true;
+  } catch {
+    return false; // the end of one
   }
 }

@@ -12,7 +12,7 @@ function endless() {
     await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
   }
   const deps: MaintainDeps = {
-    query: { listSessions: async () => ({ items: [] }) as never },
+    query: { listSessions: async () => ({ items: [] }) as never, workspaces: async () => ({ items: [] }) },
     services: { erase } as Pick<MaintainClient, "erase"> as MaintainClient,
     nats: () => {
       throw new Error("not asked for");

@@ -2,14 +2,21 @@ import type { AuditEntry } from "@tapedeck/shared/audit/entry";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { backUpLog, type Snapshot } from "@tapedeck/shared/log/backup";
 import { backupOf, openTokenStore, type TokenBackup } from "@tapedeck/shared/tokens/store";
-import type { NatsConnection } from "nats";
 import type { CallContext, Caller } from "../../call-context.ts";
 import type { RebuildProgress } from "../../maintain-client.ts";
 import { beginErasure, type EraseProgress, type ErasureDeps } from "./erasing.ts";
 import { beginDeveloperErasure, type DeveloperErasureDeps, type EraseDeveloperProgress } from "./erasing-developer.ts";
-import { assertEverywhere } from "./everywhere.ts";
+import { assertEverywhere, assertSees, seesAll } from "./everywhere.ts";
 import { pieces } from "./pieces.ts";
 import { inPlace, Tasks } from "./tasks.ts";
+import {
+  type ListDeps,
+  type ListedWorkspace,
+  listWorkspaces,
+  type WorkspaceRetention,
+} from "./workspaces/list-workspaces.ts";
+import { beginRemoval, type RemovalProgress } from "./workspaces/remove-workspace.ts";
+import { setRetention } from "./workspaces/set-retention.ts";
 
 /** Maintenance by admins. Everything throws TapedeckError. */
 export type MaintainApi = {
@@ -31,6 +38,16 @@ export type MaintainApi = {
   rebuild(context: CallContext, how?: { readonly fresh: boolean }): Promise<AsyncIterable<RebuildProgress>>;
   /** The logs of all workspaces, or of one, each as of a moment, and at the end the tokens. */
   backUp(context: CallContext, of?: { readonly workspace?: string | undefined }): Promise<AsyncIterable<BackupPart>>;
+  /** The workspaces that the caller sees: all, or its own. */
+  workspaces(context: Caller): Promise<{ readonly items: readonly ListedWorkspace[] }>;
+  workspace(name: string, context: Caller): Promise<ListedWorkspace>;
+  /**
+   * Begins to remove a workspace, and yields how far that is until it is over. It goes on when the caller leaves; the same call
+   * again finds it under way or done.
+   */
+  removeWorkspace(name: string, context: CallContext): Promise<AsyncIterable<RemovalProgress>>;
+  /** `body`: see retentionRequest. */
+  setRetention(name: string, body: unknown, context: CallContext): Promise<WorkspaceRetention>;
 };
 
 /** A log begins with `log`, has its pieces, and ends with the data that restores it. */
@@ -41,9 +58,8 @@ export type BackupPart =
   | { readonly type: "end"; readonly tokens: TokenBackup };
 
 export type MaintainDeps = ErasureDeps &
-  DeveloperErasureDeps & {
-    /** The connection to NATS. @throws TapedeckError not_ready */
-    readonly nats: () => { readonly connection: NatsConnection };
+  DeveloperErasureDeps &
+  ListDeps & {
     /** The workspaces that have a log. */
     readonly workspaces: () => Promise<readonly string[]>;
     readonly audit: (what: "tables rebuilt" | "log backed up", by: Caller, about: AuditEntry["about"]) => void;
@@ -70,6 +86,8 @@ export function maintainApi({
     }
   };
   return {
+    ...workspaceCalls({ query, services, nats }, tasks),
+
     erase: (session, context) =>
       erasing(() => beginErasure({ query, services, auditStore }, session, context), context.signal),
 
@@ -106,6 +124,37 @@ export function maintainApi({
         yield { type: "end", tokens: backupOf(await (await openTokenStore(connection)).read()) };
       };
       return tasks.begin("backUp", parts(), context.signal);
+    },
+  };
+}
+
+function workspaceCalls(
+  deps: Pick<MaintainDeps, "query" | "services" | "nats">,
+  tasks: Tasks,
+): Pick<MaintainApi, "workspaces" | "workspace" | "removeWorkspace" | "setRetention"> {
+  return {
+    async workspaces(caller) {
+      return { items: await listWorkspaces(deps, seesAll(caller) ? undefined : caller.workspace) };
+    },
+    async workspace(name, caller) {
+      assertSees(name, caller);
+      const [found] = await listWorkspaces(deps, name);
+      if (found !== undefined) return found;
+      throw new TapedeckError("not_found", `nothing is recorded in the workspace "${name}"`, { field: "workspace" });
+    },
+    async removeWorkspace(name, context) {
+      assertSees(name, context);
+      const leave = tasks.place("removeWorkspace", context.signal);
+      try {
+        return inPlace(await beginRemoval(deps, name, context), leave);
+      } catch (error) {
+        leave();
+        throw error;
+      }
+    },
+    async setRetention(name, body, context) {
+      assertSees(name, context);
+      return setRetention(deps.services, name, body, context);
     },
   };
 }

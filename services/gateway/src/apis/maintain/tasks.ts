@@ -1,13 +1,13 @@
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 
 /** How many of each task may run at once. */
-const maxRunning = { erase: 4, rebuild: 1, backUp: 1 } as const;
+const maxRunning = { erase: 4, rebuild: 1, backUp: 1, removeWorkspace: 4 } as const;
 
 export type TaskName = keyof typeof maxRunning;
 
 /** The places of tasks that only few callers may have at a time. */
 export class Tasks {
-  readonly #running = { erase: 0, rebuild: 0, backUp: 0 };
+  readonly #running = { erase: 0, rebuild: 0, backUp: 0, removeWorkspace: 0 };
 
   /**
    * Takes one of the places, before anything of the task is done. The answer gives it back, once.

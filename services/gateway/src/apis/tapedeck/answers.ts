@@ -7,6 +7,7 @@ import { count, position, text, time } from "./schemas/fields.ts";
 import { cause, historyItem, hit, operation, session, source } from "./schemas/lists.ts";
 import { statsKinds, statsRow } from "./schemas/stats.ts";
 import { error, message, progressLine, state } from "./schemas/stream.ts";
+import { removingWorkspace, workspace, workspaceRetention } from "./schemas/workspaces.ts";
 
 // The answers of the HTTP API. Lists are typed by these schemas, but answers are not checked against them at run time. A
 // client has to expect fields, and kinds of events, that are not known here yet.
@@ -170,6 +171,10 @@ export const answers = {
       "Events that this rebuild has put into the new tables; one that continues an earlier rebuild counts its own.",
     ),
   }),
+  Workspace: workspace,
+  Workspaces: z.object({ items: z.array(workspace) }),
+  RemovingWorkspace: removingWorkspace,
+  WorkspaceRetention: workspaceRetention,
   AuditLine: z.union([
     auditEntry.extend({ type: z.literal("entry") }),
     z.object({ type: z.literal("complete") }),

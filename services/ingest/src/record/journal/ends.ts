@@ -68,11 +68,19 @@ export type LogEnds = AsyncDisposable & {
   forget(isRemoved: (source: SourceName) => boolean): Promise<void>;
   /** Everything before it may be missing from now on. */
   dropBefore(seq: Sequence): Promise<void>;
+  /** The log is removed: nothing of it is written any more. */
+  removed(): void;
   /** Readers are to know of these holes, and of no others. Rejects when NATS can't be reached. */
   keepHoles(holes: readonly KnownHole[]): Promise<void>;
 };
 
-export type LogEndsOptions = { readonly workspace: string; readonly epoch: string; readonly everyMs?: number };
+export type LogEndsOptions = {
+  readonly workspace: string;
+  readonly epoch: string;
+  /** Logs of the same name that were removed: an end that is still there of one is none. */
+  readonly removedEpochs?: readonly string[];
+  readonly everyMs?: number;
+};
 
 const numbers = z.record(z.string(), z.number());
 const endSchema = z.object({
@@ -102,28 +110,33 @@ class Ends implements LogEnds {
   readonly #workspace: string;
   readonly #subjects: EndSubjects;
   readonly #epoch: string;
+  readonly #removedEpochs: readonly string[];
   readonly #everyMs: number;
   readonly #known = new Map<SourceName, SourceEnd>();
   readonly #closing = new AbortController();
   readonly #reserving = new Semaphore(1);
   readonly #unwritten = new Set<SourceName>();
+  #isRemoved = false;
   #writing: Promise<void> | undefined;
   /** Undefined until what is kept was read. */
   #lastAssigned: number | undefined;
   #reportedTables: TablesEnd | undefined;
 
-  constructor(nc: NatsConnection, jsm: JetStreamManager, { workspace, epoch, everyMs = 1_000 }: LogEndsOptions) {
+  constructor(nc: NatsConnection, jsm: JetStreamManager, options: LogEndsOptions) {
+    const { workspace, epoch, removedEpochs = [], everyMs = 1_000 } = options;
     this.#nc = nc;
     this.#jsm = jsm;
     this.#workspace = workspace;
     this.#subjects = endSubjects(workspace);
     this.#epoch = epoch;
+    this.#removedEpochs = removedEpochs;
     this.#everyMs = everyMs;
   }
 
   reached(source: SourceName, seq: Sequence, cursor: Cursor): void {
     this.#known.set(source, { epoch: this.#epoch, seq, cursor });
     if (this.#lastAssigned !== undefined) this.#lastAssigned = Math.max(this.#lastAssigned, seq);
+    if (this.#isRemoved) return;
     this.#unwritten.add(source);
     this.#writing ??= this.#write();
   }
@@ -131,8 +144,8 @@ class Ends implements LogEnds {
   async endOf(source: SourceName): Promise<SourceEnd | undefined> {
     // From the leader.
     const message = await this.#jsm.streams.getMessage(endsStream, { last_by_subj: endSubject(source) });
-    const stored = message === null ? undefined : parsed(message.data, endSchema);
-    return further(stored as SourceEnd | undefined, this.#known.get(source));
+    const stored = message === null ? undefined : this.#endIn(message.data);
+    return further(stored, this.#known.get(source));
   }
 
   async all(): Promise<ReadonlyMap<SourceName, SourceEnd>> {
@@ -143,10 +156,14 @@ class Ends implements LogEnds {
       if (message === null) return ends;
       seq = message.seq + 1;
       const source = sourceOfEndSubject(message.subject);
-      const end = parsed(message.data, endSchema) as SourceEnd | undefined;
-      const last = further(end, ends.get(source));
+      const last = further(this.#endIn(message.data), ends.get(source));
       if (last !== undefined) ends.set(source, last);
     }
+  }
+
+  #endIn(data: Uint8Array): SourceEnd | undefined {
+    const end = parsed(data, endSchema) as SourceEnd | undefined;
+    return end !== undefined && this.#removedEpochs.includes(end.epoch) ? undefined : end;
   }
 
   async reserve(source: SourceName, max: number): Promise<number> {
@@ -252,6 +269,12 @@ class Ends implements LogEnds {
       const { seq } = await jetstream(this.#nc, { timeout: 2_000 }).publish(endSubject(source), "");
       await this.#jsm.streams.deleteMessage(endsStream, seq, true);
     }
+  }
+
+  removed(): void {
+    this.#isRemoved = true;
+    this.#known.clear();
+    this.#unwritten.clear();
   }
 
   async #publishFirst(seq: Sequence, expect: Partial<StreamExpectations>): Promise<void> {

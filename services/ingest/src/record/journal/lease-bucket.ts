@@ -6,8 +6,9 @@ import {
   jetstreamManager,
 } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
+import { infoOfLeader } from "@tapedeck/shared/log/cluster/leader-info";
 import { replicasOfLogs, replicateAsLogs } from "@tapedeck/shared/log/cluster/replicas";
-import { asciiName, type SourceName } from "@tapedeck/shared/source";
+import { asciiName, nameOfAscii, type SourceName } from "@tapedeck/shared/source";
 import { headers, type NatsConnection } from "nats";
 
 const bucket = "TAPEDECK_OWNERS";
@@ -15,7 +16,7 @@ const bucket = "TAPEDECK_OWNERS";
 const endMs = 60_000;
 
 /** What only one owner may have at a time: a source, an imported session, the check of a whole log. */
-export type Leased = SourceName | `import/${string}` | `log-check/${string}` | "erasures";
+export type Leased = SourceName | `import/${string}` | `log-check/${string}` | "erasures" | "removals" | "retention";
 
 /** `yields`: it only examines the source, and gives way to any tap. */
 export type Owner = { readonly ingest: string; readonly tap: string; readonly lease: string; readonly yields?: true };
@@ -46,6 +47,21 @@ export class LeaseBucket {
     const last = await this.#jsm.streams.getMessage(`KV_${bucket}`, { last_by_subj: subjectOf(source) });
     const isFree = last === null || last.data.byteLength === 0;
     return { owner: isFree ? undefined : (last.json() as Owner), revision: last?.seq ?? 0 };
+  }
+
+  /** The sources of a workspace that have an owner who does not only examine them. */
+  async ownedIn(workspace: string): Promise<readonly SourceName[]> {
+    const { state } = await infoOfLeader(this.#jsm, `KV_${bucket}`, { subjects_filter: `$KV.${bucket}.*` });
+    const root = `$KV.${bucket}.`;
+    const sources = Object.keys(state.subjects ?? {})
+      .filter((subject) => subject.startsWith(`${root}${asciiName(workspace)}/`))
+      .map((subject) => nameOfAscii(subject.slice(root.length)) as SourceName);
+    const owned: SourceName[] = [];
+    for (const source of sources) {
+      const { owner } = await this.ownerOf(source);
+      if (owner !== undefined && owner.yields !== true) owned.push(source);
+    }
+    return owned;
   }
 
   /** Undefined when the revision is not the last one. */

@@ -35,6 +35,8 @@ export type Leases = AsyncDisposable & {
   take(source: Leased, tap: string, options?: TakeOptions): Promise<Lease | undefined>;
   /** Resolves when the source has no owner that it would not yield to, or with the signal. */
   freed(source: SourceName, signal: AbortSignal): Promise<void>;
+  /** The sources of a workspace that somebody records. Rejects when NATS can't be asked. */
+  ownedIn(workspace: string): Promise<readonly SourceName[]>;
 };
 
 /** The connection stays the caller's. Rejects when the bucket can't be had. */
@@ -78,6 +80,10 @@ class SharedLeases implements Leases {
       free = isFree ? free + 1 : 0;
       if (free < 2) await delay(this.#times.pollMs, signal);
     }
+  }
+
+  ownedIn(workspace: string): Promise<readonly SourceName[]> {
+    return this.#bucket.ownedIn(workspace);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

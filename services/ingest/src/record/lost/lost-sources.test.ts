@@ -295,7 +295,12 @@ it("a source that another ingest records is lost when that one's tap is gone, an
   const freed: typeof leases.freed = (...expected) => leases.freed(...expected);
   const here: Store = {
     ...(await elsewhere.of("default")),
-    leases: { take, freed, [Symbol.asyncDispose]: () => leases[Symbol.asyncDispose]() },
+    leases: {
+      take,
+      freed,
+      ownedIn: (workspace) => leases.ownedIn(workspace),
+      [Symbol.asyncDispose]: () => leases[Symbol.asyncDispose](),
+    },
   };
   const on = stack.use(
     new Recorder({ stores: () => onlyStore(here), normalizers, logger: testLogger, lostAfterMs: never, noticeMs: 10 }),

@@ -76,6 +76,11 @@ export class LostSources implements AsyncDisposable {
     }
   }
 
+  /** These sources are no longer in any log. */
+  forget(isRemoved: (source: SourceName) => boolean): void {
+    for (const source of [...this.#timers.keys(), ...this.#lost.keys()].filter(isRemoved)) this.began(source);
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort();
     for (const timer of this.#timers.values()) stopTimer(timer);

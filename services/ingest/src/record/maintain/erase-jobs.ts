@@ -174,6 +174,8 @@ export class EraseJobs implements AsyncDisposable {
     await this.#erasures.advance(counted.erasure);
     const erasure = await this.#removed(store, counted, signal);
     if (signal.aborted) return;
+    // They would push what people did out of the audit log.
+    if (erasure.kind === "retention") return await this.#erasures.drop(erasure);
     await audit("session.erased", erasure);
     await this.#erasures.end(erasure);
     const { source, session, events } = erasure;
@@ -199,7 +201,7 @@ export class EraseJobs implements AsyncDisposable {
 
   /** Written down before anything can fail, so that no other attempt audits it again. */
   async #audited(erasure: Erasure): Promise<Erasure> {
-    if (erasure.audited) return erasure;
+    if (erasure.audited || erasure.kind === "retention") return erasure;
     await this.#options.audit("session.erasure-begun", erasure);
     const audited = { ...erasure, audited: true };
     await this.#erasures.advance(audited);
@@ -219,7 +221,7 @@ export class EraseJobs implements AsyncDisposable {
         first: BigInt(first),
         last: BigInt(last),
       }));
-      await recordFact(source, session, sessionErased(session, ordinals));
+      await recordFact(source, session, sessionErased(session, ordinals, erasure.kind === "retention"));
     }
     // What follows a mark was imported anew.
     const lastSeq = found.marked ? erasure.lastSeq : found.lastSeq;
@@ -233,7 +235,8 @@ export class EraseJobs implements AsyncDisposable {
   async #counted(store: Store, erasure: Erasure, signal: AbortSignal): Promise<Counted> {
     let left = 0;
     let last = erasure.removedSeq;
-    for await (const { seq, events } of this.#messages(store, erasure, erasure.lastSeq, signal)) {
+    const { endSeq = erasure.lastSeq } = erasure;
+    for await (const { seq, events } of this.#messages(store, erasure, endSeq, signal)) {
       left += events;
       last = seq;
     }
@@ -258,7 +261,7 @@ export class EraseJobs implements AsyncDisposable {
 /** A log that was restored since may have what was removed before, and lack the mark: it is erased there from its start on. */
 function ofThisLog(erasure: Erasure, { log: { epoch } }: Store): Erasure {
   if (erasure.epoch === epoch) return erasure;
-  return { ...erasure, epoch, removedSeq: 0, removed: 0, events: undefined, markedSeq: undefined };
+  return { ...erasure, epoch, removedSeq: 0, removed: 0, events: undefined, markedSeq: undefined, endSeq: undefined };
 }
 
 async function endSequence({ log }: Store): Promise<Sequence> {

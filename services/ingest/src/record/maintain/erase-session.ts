@@ -15,6 +15,8 @@ export type SessionToErase = {
   readonly session: string;
   /** The end of the log when the session was looked for. It has ended, so nothing of it comes after that. */
   readonly lastSeq: Sequence;
+  /** No message of the session is after this: the next session of the source has begun. */
+  readonly endSeq: Sequence;
   /** The ordinals of its events on Tapedeck's own channel that are in the log, without the mark. */
   readonly ownOrdinals: readonly number[];
   /** The mark is behind all of it. */
@@ -69,8 +71,13 @@ export async function findIn(
   const ownOrdinals: number[] = [];
   let marked = false;
   let goesOn = false;
-  for await (const { event } of log.reader.history({ afterOffset, subjects }, lastOffset, signal)) {
-    if (event.session !== session) continue;
+  let endOffset = lastOffset;
+  for await (const { event, offset } of log.reader.history({ afterOffset, subjects }, lastOffset, signal)) {
+    if (event.session !== session) {
+      if (event.session !== "" && endOffset === lastOffset) endOffset = offset;
+      continue;
+    }
+    endOffset = lastOffset;
     // Events after a mark were imported anew.
     marked = event.kind === "session.erased";
     if (marked) continue;
@@ -78,7 +85,8 @@ export async function findIn(
     goesOn = goesOnAfter(event) ?? goesOn;
   }
   signal.throwIfAborted();
-  return { source, session, lastSeq: sequenceOf(lastOffset), ownOrdinals, marked, goesOn };
+  const [lastSeq, endSeq] = [sequenceOf(lastOffset), sequenceOf(endOffset)];
+  return { source, session, lastSeq, endSeq, ownOrdinals, marked, goesOn };
 }
 
 /** Undefined for an event that does not concern it. */

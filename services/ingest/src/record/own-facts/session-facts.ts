@@ -78,10 +78,14 @@ export function sessionDescribed(channel: string, state: Uint8Array, adopted = f
   return { ...sessionFact("session.described", summary, { states, ...(adopted && { adopted }) }), subject: channel };
 }
 
-/** `ordinals`: the events of Tapedeck's own channel that were erased with the session. */
-export function sessionErased(id: string, ordinals: readonly OrdinalRange[]): Fact {
+/**
+ * `ordinals`: the events of Tapedeck's own channel that were erased with the session. `isExpired`: because it ended longer ago than
+ * its workspace keeps facts.
+ */
+export function sessionErased(id: string, ordinals: readonly OrdinalRange[], isExpired = false): Fact {
+  const summary = isExpired ? "the session was older than its workspace keeps facts" : "the session was erased";
   return {
-    ...sessionFact("session.erased", "the session was erased", { erased: { ordinals: [...ordinals] } }),
+    ...sessionFact("session.erased", summary, { erased: { ordinals: [...ordinals], expired: isExpired } }),
     subject: id,
   };
 }

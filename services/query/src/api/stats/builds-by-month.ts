@@ -1,6 +1,7 @@
 import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
 import type { BuildStatsRequest } from "@tapedeck/proto/tapedeck/v1/query";
 import { sql } from "kysely";
+import { isStillExpired } from "../../db/migrations/0001-tables/conditions.ts";
 import { text } from "../../db/text.ts";
 import { storedTimestamp } from "../../db/timestamp.ts";
 import { allOf, type SqlCondition } from "../conditions.ts";
@@ -9,6 +10,8 @@ import type { Counted } from "./grouped.ts";
 
 /** With more builds than this, their percentiles are made of the counts by month and duration, and are up to 1 % off. */
 const exactUpTo = 50_000;
+
+type CountedRange = Pick<BuildStatsRequest, "workspace" | "from" | "to">;
 
 /** What build_months can be filtered and grouped by. */
 const known = new Set(["artifact", "project"]);
@@ -25,7 +28,27 @@ export async function canCountByMonth(deps: ApiDeps, request: BuildStatsRequest)
       from && sql`month >= ${monthOf(from)}::date`,
       to && sql`month <= ${monthOf(to)}::date`,
     ])}`.execute(deps.database().db);
-  return (rows[0]?.builds ?? 0) > exactUpTo;
+  return (rows[0]?.builds ?? 0) > exactUpTo || (await hasExpired(deps, request));
+}
+
+/** Nothing but counts is left of the builds of expired sessions. */
+async function hasExpired(deps: ApiDeps, request: BuildStatsRequest): Promise<boolean> {
+  const { rows } = await sql`select from (${expired(request)}) counted limit 1`.execute(deps.database().db);
+  return rows.length > 0;
+}
+
+/** The builds of expired sessions in the range, whose ends are days in UTC. */
+function expired({ workspace, from, to }: CountedRange): SqlCondition {
+  const day = (timestamp: Timestamp) => sql`${dayOf(timestamp)}::date`;
+  return sql`
+    select workspace, project, artifact, bucket, builds, failed, cached, canceled, unknown from expired_builds e
+    where ${allOf([
+      sql`workspace = ${text(workspace)}`,
+      sql.raw(isStillExpired),
+      (from ?? to) && sql`day > '-infinity'`,
+      from && sql`day >= ${day(from)}`,
+      to && sql`day < ${day(to)}`,
+    ])}`;
 }
 
 /** Counts whole months by their buckets, and the builds of the parts of months at both ends one by one. */
@@ -53,7 +76,7 @@ export function buildsByMonth(request: BuildStatsRequest): Counted<string> {
   };
 }
 
-function partsOf({ workspace, from, to }: BuildStatsRequest): readonly SqlCondition[] {
+function partsOf({ workspace, from, to }: CountedRange): readonly SqlCondition[] {
   // The whole months of the range are [first, end). There are none if the range is within a month.
   const first = from && (monthOf(from) === dayText(from) ? monthOf(from) : monthOf(from, 1));
   const end = to && monthOf(to);
@@ -69,6 +92,7 @@ function partsOf({ workspace, from, to }: BuildStatsRequest): readonly SqlCondit
   const isWithinMonth = first !== undefined && end !== undefined && first > end;
   return [
     months,
+    expired({ workspace, from, to }),
     ...(from === undefined || first === undefined ? [] : [edge(workspace, from, isWithinMonth ? to : first)]),
     ...(to === undefined || end === undefined || isWithinMonth ? [] : [edge(workspace, end, to)]),
   ];
@@ -100,6 +124,12 @@ function monthOf(timestamp: Timestamp, later = 0): string {
   // Postgres takes the year 10000, which a month of 9999 ends in, without the sign that ISO 8601 gives it.
   const year = String(date.getUTCFullYear()).padStart(4, "0");
   return `${year}-${String(date.getUTCMonth() + 1).padStart(2, "0")}-01`;
+}
+
+/** In UTC. Postgres takes the year 10000 without the sign that ISO 8601 gives it. */
+function dayOf(timestamp: Timestamp): string {
+  const date = dateOf(timestamp);
+  return `${String(date.getUTCFullYear()).padStart(4, "0")}-${date.toISOString().slice(-19, -14)}`;
 }
 
 /** The day, if the timestamp is its very beginning; otherwise a text that no day has. */

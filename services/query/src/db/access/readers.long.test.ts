@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { type Postgres, startPostgres } from "@tapedeck/infra/local/postgres";
+import { logStart } from "@tapedeck/shared/log/offset";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { settingsReader } from "@tapedeck/shared/service/settings";
 import { type RawBuilder, sql } from "kysely";
@@ -155,6 +156,32 @@ it.each(["the analyst", "a login of a workspace"])(
     if (made !== undefined) await dropLogin(ours, made.login);
   },
 );
+
+it("a login of a workspace that was removed sees nothing, before its rows are deleted", async () => {
+  const login = await createLogin(ours, { workspace: "globex", limits });
+  const client = await as(login.login, login.password);
+  const count = async () => (await client.query("select count(*)::int from operations")).rows[0].count;
+  const { db } = ours;
+  await db
+    .insertInto("checkpoint")
+    .values({ ...checkpoint, workspace: "globex" })
+    .execute();
+  expect(await count()).toBeGreaterThan(0);
+  await db.updateTable("checkpoint").set({ removed: true }).where("workspace", "=", "globex").execute();
+  expect(await count()).toBe(0);
+  await db.deleteFrom("checkpoint").where("workspace", "=", "globex").execute();
+  expect(await count()).toBeGreaterThan(0);
+  await dropLogin(ours, login.login);
+});
+
+const checkpoint = {
+  projection: "1",
+  epoch: "aaaaaa",
+  position: logStart,
+  applied_position: null,
+  recorded_until_ms: null,
+  removed: false,
+};
 
 it("docs/sql.md lists exactly the relations that readers may read", async () => {
   const listed = [...(await docsPage("sql.md")).matchAll(/^\| (`.*?) \|/gm)].flatMap(([, cell = ""]) =>

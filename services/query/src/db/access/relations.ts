@@ -21,6 +21,7 @@ export const readable: Readonly<Record<string, "workspace" | "source" | "view">>
   build_times_daily: "view",
   build_days: "workspace",
   changed_build_days: "workspace",
+  expired_builds: "workspace",
   slowest_artifacts: "view",
   flaky_artifacts: "view",
   command_times: "view",

@@ -1,5 +1,5 @@
 import { type Kysely, type RawBuilder, sql } from "kysely";
-import { type Database, liveSchema } from "../database.ts";
+import { type Database, internalSchema, liveSchema } from "../database.ts";
 import { makeOnce, privateSchema, privateTable } from "../private.ts";
 import type { Schema } from "../schema.ts";
 import { settingInteger } from "../setting-integer.ts";
@@ -33,18 +33,24 @@ export async function exists(db: Kysely<Schema>, role: string): Promise<boolean>
 /** Creates a table that no reader sees, and functions that return each login its own row. */
 async function makeWorkspaces(db: Kysely<Schema>): Promise<void> {
   const { rows } = await sql<{ there: boolean }>`
-    select to_regprocedure(${`${privateSchema}.reader_developer()`}) is not null as there`.execute(db);
+    select to_regprocedure(${`${privateSchema}.reader_developer()`}) is not null and exists (
+      select from pg_proc where oid = to_regprocedure(${`${privateSchema}.reader_workspace()`}) and prosrc like '%removed%'
+    ) as there`.execute(db);
   if (rows[0]?.there === true) return;
+  // A workspace that was removed has no rows for its readers, although they are still being deleted.
+  const isThere = `not exists (select from ${internalSchema(liveSchema)}.checkpoint c where c.workspace = l.workspace and c.removed)`;
   const ownColumn = (column: string) => [
     // session_user is the login and not the role that it has set: a login cannot use a workspace of another login.
     sql`create or replace function ${privateTable(`reader_${column}`)}() returns text
       language sql stable security definer parallel safe set search_path = pg_catalog
-      as ${sql.lit(`select ${column} from ${privateSchema}.workspace_logins where login = session_user`)}`,
+      as ${sql.lit(`select ${column} from ${privateSchema}.workspace_logins l where login = session_user and ${isThere}`)}`,
     sql`revoke execute on function ${privateTable(`reader_${column}`)}() from public`,
     sql`grant execute on function ${privateTable(`reader_${column}`)}() to ${sql.id(reader)}`,
   ];
   await db.transaction().execute(async (tx) => {
     for (const statement of [
+      // There may be no tables yet.
+      sql`set local check_function_bodies = off`,
       sql`create schema if not exists ${sql.id(privateSchema)}`,
       sql`create table if not exists ${privateTable("workspace_logins")} (
         login name primary key,

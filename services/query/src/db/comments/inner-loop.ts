@@ -185,6 +185,21 @@ export const innerLoopComments: Readonly<Record<string, RelationComment>> = {
       "One row for each day that build_days lacks: today, and days that changed recently. build_times_daily counts them when it is read.",
     columns: { ...shared("workspace"), day: "Day (UTC)." },
   },
+  expired_builds: {
+    about:
+      "Counts of the builds of sessions that were older than their workspace keeps facts. Query build_times_daily, which has them in rows without a developer.",
+    columns: {
+      ...shared("workspace", "project"),
+      session: "The session that expired. One that was imported again is not counted here.",
+      artifact: "Name of the artifact (image) in skaffold.yaml.",
+      day: "Day (UTC); -infinity: without a time.",
+      bucket:
+        "Range of the duration: each ends at 1.02 times its begin; -1: the build did not run, or its duration is not known.",
+      ...Object.fromEntries(
+        ["builds", "failed", "cached", "canceled", "unknown"].map((name) => [name, "See build_times_daily."]),
+      ),
+    },
+  },
   slowest_artifacts: {
     about: "One row for each artifact of a project and day, with exact percentiles of all developers' builds that ran.",
     columns: {

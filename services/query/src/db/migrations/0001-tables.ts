@@ -1,4 +1,4 @@
-import { buildMonths, buildTables, buildTriggers } from "./0001-tables/builds.ts";
+import { buildMonths, buildTables, buildTriggers, expiredBuilds } from "./0001-tables/builds.ts";
 import { historyTables, textIndex } from "./0001-tables/history.ts";
 import { logTables, positionTables, workspaceTable } from "./0001-tables/log.ts";
 import { loopTables, loopTriggers } from "./0001-tables/loops.ts";
@@ -36,6 +36,7 @@ export const tables = migrationOf([
       ...operationTables,
       ...loopTables,
       ...buildTables,
+      expiredBuilds,
       ...skaffoldTables,
       ...rktTables,
       ...vagrantTables,

@@ -7,6 +7,7 @@ import type { CallWatch } from "../../../metrics.ts";
 import { closedSignal, contextOf, type HttpCaller } from "../call-context.ts";
 import { ownError, sendError } from "../error-answers.ts";
 import { errorLine } from "../event-source.ts";
+import { bodyOf } from "../json-body.ts";
 import { writeStream } from "../write-stream.ts";
 import { ndjson } from "./openapi-routes.ts";
 
@@ -15,11 +16,15 @@ export type MaintainRoutes = {
   readonly limits: Pick<CallerLimits, "unreadBytes">;
 };
 
+type OfWorkspace = { readonly Params: { readonly workspace: string } };
+
 const backupType = "application/vnd.tapedeck.backup";
 
 /**
- * For admins: DELETE /api/v1/sessions/<id> erases a session, DELETE /api/v1/developers/<name> a developer, and POST /api/v1/rebuild rebuilds the tables, all with their
- * progress as NDJSON (`progress`, then `complete` or `error`); GET /api/v1/backup answers with a backup.
+ * For admins: DELETE /api/v1/sessions/<id> erases a session, DELETE /api/v1/developers/<name> a developer, DELETE
+ * /api/v1/workspaces/<name> removes a workspace, and POST /api/v1/rebuild rebuilds the tables, all with their progress as NDJSON
+ * (`progress`, then `complete` or `error`); GET /api/v1/backup answers with a backup. GET /api/v1/workspaces lists workspaces, and
+ * POST /api/v1/workspaces/<name>/retention says how long one is kept.
  */
 export function maintainRoutes(
   app: FastifyInstance,
@@ -69,6 +74,34 @@ export function maintainRoutes(
       lines,
       errorLine,
     )(request, reply),
+  );
+  app.delete<OfWorkspace>("/api/v1/workspaces/:workspace", forAdmins, (request, reply) =>
+    streaming(
+      ndjson,
+      (_, context) => api.removeWorkspace(request.params.workspace, context),
+      lines,
+      errorLine,
+    )(request, reply),
+  );
+  const answering =
+    (answer: (context: CallContext, request: FastifyRequest) => Promise<object>) =>
+    async (request: FastifyRequest, reply: FastifyReply) => {
+      try {
+        return await answer(contextOf(request, caller(request), closedSignal(reply)), request);
+      } catch (error) {
+        return sendError(reply, ownError(watch, error));
+      }
+    };
+  app.get(
+    "/api/v1/workspaces",
+    forAdmins,
+    answering((context) => api.workspaces(context)),
+  );
+  app.get<OfWorkspace>("/api/v1/workspaces/:workspace", forAdmins, (request, reply) =>
+    answering((context) => api.workspace(request.params.workspace, context))(request, reply),
+  );
+  app.post<OfWorkspace>("/api/v1/workspaces/:workspace/retention", forAdmins, (request, reply) =>
+    answering((context) => api.setRetention(request.params.workspace, bodyOf(request), context))(request, reply),
   );
   app.post(
     "/api/v1/rebuild",

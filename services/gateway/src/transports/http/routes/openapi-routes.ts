@@ -1,5 +1,6 @@
 import type { ErrorCode } from "@tapedeck/shared/errors/errors";
 import type { z } from "zod";
+import { retentionRequest } from "../../../apis/maintain/workspaces/set-retention.ts";
 import type { answers } from "../../../apis/tapedeck/answers.ts";
 import { parameters, statsParameters } from "../../../apis/tapedeck/parameters.ts";
 import { type StatsName, statsKinds, statsNames } from "../../../apis/tapedeck/schemas/stats.ts";
@@ -74,6 +75,8 @@ const list = (what: string, schema: SchemaName): Pick<DescribedRoute, "answers" 
 
 const ofTokens: readonly ErrorCode[] = ["unauthenticated", "forbidden", "limit_exceeded", "not_ready", "internal"];
 const forAdminsOfAll = "For admins whose token is for all workspaces.";
+const forAdminsOfSome = "For admins: that of their token, or all for a token of all workspaces.";
+const ofWorkspace = { workspace: "The workspace." } as const;
 const forAdmins = "For admins, with the setting `auth: tokens`.";
 
 const lines = { lines: "Message", description: "One Message per line." } as const;
@@ -283,6 +286,47 @@ export const routes = {
       },
     },
     errors: [...always, "not_found"],
+  },
+  workspaces: {
+    path: "/api/v1/workspaces",
+    summary: "List workspaces",
+    description: `Every workspace with its log, its tables and its retention. ${forAdminsOfSome}`,
+    answers: { 200: { description: "In alphabetical order.", content: { [json]: "Workspaces" } } },
+    errors: always,
+  },
+  workspace: {
+    path: "/api/v1/workspaces/{workspace}",
+    inPath: ofWorkspace,
+    summary: "Get a workspace",
+    description: `One of the list. ${forAdminsOfSome}`,
+    answers: { 200: { description: "The workspace.", content: { [json]: "Workspace" } } },
+    errors: [...always, "not_found"],
+  },
+  removeWorkspace: {
+    method: "delete",
+    path: "/api/v1/workspaces/{workspace}",
+    inPath: ofWorkspace,
+    summary: "Remove a workspace permanently",
+    description: `Removes the log of a workspace and its tables, in seconds whatever their size. Refused while something is recorded there. The server goes on if the caller disconnects: repeat the request to see the progress. Tokens, logins of the database, the retention and the audit log stay. What is recorded there later begins a new log, in which older positions are foreign. ${forAdminsOfSome}`,
+    answers: {
+      200: {
+        description: "The progress, until nothing of it is answered any more.",
+        content: {
+          [ndjson]: { lines: "RemovingWorkspace", description: "One line each, the last one `complete` or `error`." },
+        },
+      },
+    },
+    errors: [...always, "not_found"],
+  },
+  setRetention: {
+    method: "post",
+    path: "/api/v1/workspaces/{workspace}/retention",
+    inPath: ofWorkspace,
+    summary: "Change how long a workspace is kept",
+    description: `Overrides \`retention.facts\` and \`retention.text\` of the settings for a workspace. That of text holds for what is recorded from the next connection of a tap on. ${forAdminsOfSome}`,
+    body: retentionRequest,
+    answers: { 200: { description: "What holds from now on.", content: { [json]: "WorkspaceRetention" } } },
+    errors: always,
   },
   rebuild: {
     method: "post",

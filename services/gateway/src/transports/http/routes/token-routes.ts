@@ -1,4 +1,3 @@
-import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Authenticator } from "../../../auth/authenticator.ts";
 import { bearerOf } from "../../../auth/bearer.ts";
@@ -6,6 +5,7 @@ import type { TokenApi } from "../../../auth/token-api.ts";
 import type { CallWatch } from "../../../metrics.ts";
 import type { HttpCaller } from "../call-context.ts";
 import { ownError, sendError } from "../error-answers.ts";
+import { bodyOf } from "../json-body.ts";
 
 export type TokenRoutes = { readonly authenticate: Authenticator; readonly watch: CallWatch };
 
@@ -50,12 +50,4 @@ export function tokenRoutes(app: FastifyInstance, api: TokenApi, caller: HttpCal
   app.delete<{ Params: { id: string } }>("/api/v1/tokens/:id", forAdmins, (request, reply) =>
     answering(200, () => api.revoke(request.params.id, caller(request)))(request, reply),
   );
-}
-
-function bodyOf({ body }: FastifyRequest): unknown {
-  try {
-    return JSON.parse(typeof body === "string" ? body : "");
-  } catch {
-    throw invalidArgument("the body is not JSON");
-  }
 }

@@ -59,6 +59,27 @@ export const buildTables: readonly string[] = [
   )`,
 ];
 
+/**
+ * The builds of sessions that ended longer ago than their workspace keeps facts, counted by day and duration, without developers.
+ * By session, so that none counts twice: neither where the log is read again, nor where one is imported again.
+ */
+export const expiredBuilds = `create table expired_builds (
+    workspace text not null,
+    session text not null,
+    project text not null,
+    artifact text not null,
+    -- UTC. -infinity: of builds without a time.
+    day date not null,
+    -- Of the duration: see duration_bucket. -1: the build did not run, or its duration is not known.
+    bucket int not null,
+    builds int not null,
+    failed int not null,
+    cached int not null,
+    canceled int not null,
+    unknown int not null,
+    primary key (workspace, day, session, project, artifact, bucket)
+  )`;
+
 const countingTriggers = {
   insert: { tables: "referencing new table as new_rows", changes: "select 1 as sign, * from new_rows" },
   delete: { tables: "referencing old table as old_rows", changes: "select -1 as sign, * from old_rows" },
@@ -80,7 +101,7 @@ export function buildTriggers(): readonly string[] {
 }
 
 /** Builds that are over. Most updates end one, and so only add to the counts. */
-const counted = `${isBuild} and (outcome is not null or cache_hit) and not injected`;
+export const counted = `${isBuild} and (outcome is not null or cache_hit) and not injected`;
 
 /** In a trigger: the internal schema beside that of its table. A rebuild renames both. */
 const internal = "tg_table_schema || '_internal'";

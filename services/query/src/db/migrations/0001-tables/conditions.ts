@@ -19,3 +19,6 @@ export const isFailedLoop = "(outcome = 'failed' or failed_phase <> '')";
 
 /** A session whose process ended with an exit code that says it failed. */
 export const hasFailedCode = "exit_code <> 0 and end_position is not null";
+
+/** One of `expired_builds` whose session was not imported again. */
+export const isStillExpired = "not exists (select from sessions s where s.session = e.session)";

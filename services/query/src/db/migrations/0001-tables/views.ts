@@ -1,5 +1,5 @@
 import { causesOf } from "./causes.ts";
-import { day, hasFailedCode, isBuild, isFailedBuild, isFailedLoop, isOwnBuild } from "./conditions.ts";
+import { day, hasFailedCode, isBuild, isFailedBuild, isFailedLoop, isOwnBuild, isStillExpired } from "./conditions.ts";
 
 /** The session's labels `s` with what had changed by the loop's start, `c`: null for a label that was no longer there. */
 const labels =
@@ -45,6 +45,11 @@ const dailyOf = (from: string) => `
   group by developer, artifact, project`;
 
 const figures = "builds, failed, failure_rate, p50_ms, p90_ms, p99_ms, cached, canceled, unknown";
+
+/** Percentiles of what expired are up to 1 % off. */
+const expiredFigures = `sum(builds)::bigint, sum(failed)::bigint, sum(failed)::float8 / nullif(sum(builds), 0),
+      ${[0.5, 0.9, 0.99].map((part) => `bucket_percentile(array_agg(bucket), array_agg(builds::bigint), ${part})`).join(", ")},
+      sum(cached)::bigint, sum(canceled)::bigint, sum(unknown)::bigint`;
 
 /**
  * Whether row security restricts who asks to one workspace: it applies to that role, which has the rights of the readers and
@@ -135,7 +140,10 @@ export const views: readonly string[] = [
     union all
     select w.workspace, developer, project, artifact, null::date, ${figures}
     from (select distinct workspace from operations where ${isOwnBuild} and ${day} is null) w
-      cross join lateral (${dailyOf(`workspace = w.workspace and ${day} is null`)}) undated`,
+      cross join lateral (${dailyOf(`workspace = w.workspace and ${day} is null`)}) undated
+    union all
+    select workspace, '', project, artifact, nullif(day, '-infinity'), ${expiredFigures}
+    from expired_builds e where ${isStillExpired} group by workspace, project, artifact, day`,
   // Grouped first by what differs most: to sort by the workspace, which is the same in most rows, compares all columns.
   `create view slowest_artifacts with (security_invoker = true) as
     select workspace, project, subject as artifact, ${day} as day,

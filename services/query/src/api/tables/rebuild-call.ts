@@ -2,12 +2,12 @@ import type { RebuildRequest, RebuildResponse } from "@tapedeck/proto/tapedeck/v
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { sequenceOf } from "@tapedeck/shared/log/offset";
 import { delay } from "@tapedeck/shared/sync/delay";
-import { ForeignCheckpointError } from "../db/checkpoint.ts";
-import { AlreadyProjectedError } from "../db/lock.ts";
-import { DependantsError } from "../projecting/dependants.ts";
-import type { LogToRead, RebuiltBatch } from "../projecting/rebuild.ts";
-import { SwapBlockedError } from "../projecting/swap.ts";
-import type { RebuildTables } from "./deps.ts";
+import { ForeignCheckpointError } from "../../db/checkpoint.ts";
+import { AlreadyProjectedError } from "../../db/lock.ts";
+import { DependantsError } from "../../projecting/dependants.ts";
+import type { LogToRead, RebuiltBatch } from "../../projecting/rebuild.ts";
+import { SwapBlockedError } from "../../projecting/swap.ts";
+import type { RebuildTables } from "../deps.ts";
 
 /** How often the caller gets the progress. */
 const progressMs = 200;

@@ -1,8 +1,8 @@
 import type { SetAsideRequest, SetAsideResponse } from "@tapedeck/proto/tapedeck/v1/query";
 import { formatPosition } from "@tapedeck/shared/log/position";
-import { timestampOf } from "../db/timestamp.ts";
-import { readSetAside } from "../projecting/set-aside.ts";
-import type { ApiDeps } from "./deps.ts";
+import { timestampOf } from "../../db/timestamp.ts";
+import { readSetAside } from "../../projecting/set-aside.ts";
+import type { ApiDeps } from "../deps.ts";
 
 const maxSources = 100;
 

@@ -1,9 +1,9 @@
 import type { PositionRequest, PositionResponse } from "@tapedeck/proto/tapedeck/v1/query";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { sql } from "kysely";
-import { readCheckpoint } from "../db/checkpoint.ts";
-import type { ApiDeps } from "./deps.ts";
-import { askLog, notProjected } from "./reach.ts";
+import { readCheckpoint } from "../../db/checkpoint.ts";
+import type { ApiDeps } from "../deps.ts";
+import { askLog, notProjected } from "../reach.ts";
 
 /** A request that names no workspace only learns whether query and its database answer. */
 export async function position(
