@@ -8,7 +8,7 @@ import { acknowledged, newEvent, publishEach, testWriter } from "../testing/log-
 import { startTestNats } from "../testing/nats.ts";
 import { testStream, testWorkspace } from "../testing/test-log.ts";
 import { until } from "../testing/until.ts";
-import { LogUnusableError, type OpenLogOptions, openLog } from "./jetstream.ts";
+import { LogUnusableError, type OpenLogOptions, openLog, reachLogs } from "./jetstream.ts";
 import { logContract, take } from "./log.contract.ts";
 import { LogReplacedError } from "./log.ts";
 import { endOf, logStart, type Offset, offsetOf, sequenceOf } from "./offset.ts";
@@ -83,6 +83,15 @@ describe("opening", () => {
     const opening = openLog(server.nc, { workspace: testWorkspace });
     await expect(opening).rejects.toThrow(LogUnusableError);
     await expect(opening).rejects.toThrow(refusal);
+  });
+
+  it("the one log of an earlier Tapedeck is refused, with how its sessions come over", async () => {
+    await using server = await serve();
+    await reachLogs(server.nc, { syncKnown: true });
+    await server.streams.add({ name: "TAPEDECK", subjects: ["tapedeck.v2.>"] });
+    const reaching = reachLogs(server.nc, { syncKnown: true });
+    await expect(reaching).rejects.toThrow(LogUnusableError);
+    await expect(reaching).rejects.toThrow(/`tapedeck export` .* `tapedeck import`/);
   });
 
   it("an old nats-server is refused with one sentence", async () => {

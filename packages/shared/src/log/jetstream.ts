@@ -119,19 +119,27 @@ export async function openLog(nc: NatsConnection, options: OpenLogOptions): Prom
   };
 }
 
+/** The stream that an earlier Tapedeck kept all workspaces in. */
+const oneLog = "TAPEDECK";
+const beforeWorkspaces =
+  "an earlier Tapedeck recorded here, in one log for all workspaces: `tapedeck export` the sessions with that version, start this one with a new data folder (or another NATS), and `tapedeck import` them.";
+
 /** What of the logs' server is asked before any of them is opened. */
 export type LogServerOptions = Pick<OpenLogOptions, "timeoutMs" | "waitMs" | "syncKnown" | "warn">;
 
 /**
  * Waits until the logs of this server can be opened.
- * @throws LogUnusableError when the server is too old or without JetStream; LogNotReadyError when none answers in time
+ * @throws LogUnusableError when the server is too old or without JetStream, or has the one log that Tapedeck kept before it
+ * kept one for each workspace; LogNotReadyError when none answers in time
  */
 export async function reachLogs(nc: NatsConnection, options: LogServerOptions = {}): Promise<void> {
   refuseOldServer(nc);
   const jsm = await jetstreamManager(nc, { timeout: options.timeoutMs ?? 2_000, checkAPI: false });
-  await whenReady(options.waitMs ?? 10_000, () => jsm.streams.names(everySubject).next()).catch((cause) => {
+  const names = () => Array.fromAsync(jsm.streams.names(everySubject));
+  const streams = await whenReady(options.waitMs ?? 10_000, names).catch((cause) => {
     throw refusalOf(cause, "the logs", nc);
   });
+  if (streams.includes(oneLog)) throw new LogUnusableError(beforeWorkspaces);
   warnOfServer(nc, options);
 }
 
