@@ -2,7 +2,7 @@ import { onLostOutput, printError } from "./display/output.ts";
 
 /** Commands that continue when their output is no longer read, because they are run for something else. */
 const working: ReadonlySet<string | undefined> = new Set([
-  ...["up", "run", "record", "replay", "import", "erase", "rebuild", "backup", "restore", "new-epoch"],
+  ...["up", "run", "record", "replay", "import", "erase", "workspace", "rebuild", "backup", "restore", "new-epoch"],
   ...["token", "sql-role", "login", "logout", "context"],
 ]);
 

@@ -52,6 +52,20 @@ it("an action on the server's own machine is in its audit log, with who did it",
   await tapedeck("new-epoch", "--yes");
 
   const again = await startedUp();
+  const sizes = async () => JSON.parse(await tapedeck("workspace", "list", "--json")).items;
+  const projected = await until(
+    async () => {
+      const [only] = await sizes();
+      return only?.tables?.behindMessages === 0 && only;
+    },
+    { message: "the tables to be made again" },
+  );
+  expect(projected).toMatchObject({ workspace: "default", state: "recorded", tables: { sources: 1 } });
+  await tapedeck("workspace", "retention", "default", "--facts", "90d");
+  expect(await tapedeck("workspace", "show", "default")).toMatch(/^kept +facts 90d, text for ever \(its own\)$/m);
+  expect(await tapedeck("workspace", "remove", "default", "--yes")).toBe(
+    `removed default: ${projected.messages} messages\n`,
+  );
   const answer = await fetch(`${again.env.TAPEDECK_URL}/api/v1/audit`);
   const lines = (await answer.text()).trim().split("\n");
   const entries = lines.map((line) => JSON.parse(line)).filter(({ type }) => type !== "complete");
@@ -66,6 +80,8 @@ it("an action on the server's own machine is in its audit log, with who did it",
     ["sql-role.dropped", { login }],
     ["log.restored", expect.objectContaining({ epoch: expect.stringMatching(/^\w{6}$/) })],
     ["log.epoch-renewed", { epoch: expect.stringMatching(/^\w{6}$/) }],
+    ["workspace.retention-changed", { facts: "7776000 s", text: "for ever" }],
+    ["workspace.removed", { messages: projected.messages }],
   ]);
   for (const entry of entries) {
     expect(entry).toMatchObject({ who: expect.stringMatching(/^\S+ on this machine$/), kind: "local" });
