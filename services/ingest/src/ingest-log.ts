@@ -200,7 +200,12 @@ export class IngestLog implements AsyncDisposable {
       const release = await atOnce.acquire(stop);
       try {
         const what = "the log can't be read for sources that are lost";
-        await retried(async () => recorder().surveyLostSources(await stores.of(workspace)), what, logger, stop);
+        const look = async () => {
+          // It may have been removed since the names were listed.
+          const store = await stores.existing(workspace);
+          if (store !== undefined) await recorder().surveyLostSources(store);
+        };
+        await retried(look, what, logger, stop);
       } catch (err) {
         if (stop.aborted) return;
         logger.error({ err, workspace }, "the log of a workspace can't be used");

@@ -16,6 +16,7 @@ import { assertLogEnd, assertSameLog } from "./record/journal/log-end.ts";
 import { recordingDelays } from "./record/journal/recording-delays.ts";
 import { notReady } from "./record/push-errors.ts";
 import type { Store, Stores } from "./record/recorder-options.ts";
+import { logOf } from "./record/removal/begin-removal.ts";
 
 /** Bound of the facts beside a frame, and of the headers. */
 const besideFrameBytes = 600 * 1024;
@@ -118,6 +119,12 @@ export class OpenStores implements Stores, AsyncDisposable {
         if (this.#opened.get(workspace) === opening) this.#opened.delete(workspace);
       });
     return opening;
+  }
+
+  /** Undefined where the workspace has no log: none is made. Rejects as `of`, also while the workspace is being removed. */
+  async existing(workspace: string): Promise<OpenStore | undefined> {
+    const jsm = await jetstreamManager(this.nats, { timeout: 2_000, checkAPI: false });
+    return (await logOf(jsm, workspace)) === undefined ? undefined : this.of(workspace);
   }
 
   /** Those that are open, or that could not be opened. */

@@ -111,7 +111,7 @@ const isDone = (id: string) =>
   until(async () => (await erasures.of(id))?.state === "done", { message: "the erasure to end" });
 
 it("an erasure that fails holds up no other, and is audited once until it succeeds", async () => {
-  const [imported, free] = [sourceIn("imports"), sourceIn("acme")];
+  const [imported, free] = [elsewhere, sourceIn("acme")];
   await record(imported, session);
   await record(free, other);
   await begin(session);
@@ -267,7 +267,7 @@ it("the progress of an erasure does not make its own process list all of them", 
   expect(before).toBeGreaterThan(0);
   expect(during).toBeLessThan(rounds / 2);
   // Another one is begun at once all the same.
-  await record(sourceIn("other"), other);
+  await record(elsewhere, other);
   await begin(other);
   await isDone(other);
 });

@@ -188,6 +188,21 @@ it("a workspace is not removed while somebody records there, and nobody begins t
   await expect(beginRemoval({ workspace: "never", ...caller }, stores)).rejects.toMatchObject({ code: "not_found" });
 });
 
+it("an ingest that looks at what is recorded begins no log in a workspace that is removed meanwhile", async () => {
+  await record("acme");
+  await using elsewhere = await storesOn(server.url, "other");
+  const known = new WorkspaceStore(stores.nats);
+  const begun = await beginRemoval({ workspace: "acme", ...caller }, stores);
+  await known.advance({ ...begun, state: "removing", epochs: [(await stores.of("acme")).log.epoch] });
+  await expect(elsewhere.existing("acme")).rejects.toMatchObject({ code: "not_ready" });
+  await expect(elsewhere.of("acme")).rejects.toMatchObject({ code: "not_ready" });
+  await using _jobs = start();
+  await until(async () => (await removalOf()) === "done", { message: "the removal" });
+  expect(await elsewhere.existing("acme")).toBeUndefined();
+  expect(await stores.names()).toEqual([]);
+  expect((await elsewhere.of("acme")).workspace).toBe("acme");
+});
+
 it("another ingest writes nothing more of it, and what it wrote too late counts for nothing", async () => {
   await using elsewhere = await storesOn(server.url, "other");
   const { log } = await elsewhere.of("acme");

@@ -4,13 +4,14 @@ import { lifecycleSubjects } from "@tapedeck/shared/log/subjects";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import type { SourceName } from "@tapedeck/shared/source";
 import { delay } from "@tapedeck/shared/sync/delay";
+import type { OpenStores } from "../../store.ts";
 import { findIn, goesOnAfter, type SessionLocation } from "../maintain/erase-session.ts";
 import { workspaceOf } from "../maintain/erasures.ts";
-import type { Store, Stores } from "../recorder-options.ts";
+import type { Store } from "../recorder-options.ts";
 import type { Retentions } from "./retentions.ts";
 
 export type SessionExpiryOptions = {
-  readonly stores: Stores;
+  readonly stores: Pick<OpenStores, "nats" | "leases" | "names" | "existing">;
   readonly retentions: Pick<Retentions, "of">;
   /** ULID of this process: of several only one looks. */
   readonly ingest: string;
@@ -83,7 +84,8 @@ export class SessionExpiry implements AsyncDisposable {
     const { stores, retentions, logger } = this.#options;
     const { facts } = retentions.of(workspace);
     if (facts === undefined) return;
-    const store = await stores.of(workspace);
+    const store = await stores.existing(workspace);
+    if (store === undefined) return;
     const sessions = await this.#before(store, new Date(Date.now() - facts * 1_000), signal);
     let expired = 0;
     for (const location of sessions) {
