@@ -61,7 +61,7 @@ export async function startServiceProcess(
     const started = fork(main ?? resolve(`@tapedeck/${name}/main`), {
       execArgv: [...execArgv],
       stdio: ["ignore", "ignore", "pipe", "ipc"],
-      env: { ...inherited(), ...env, ...portSettings, ...other?.env },
+      env: { ...inherited(), ...portSettings, ...env, ...other?.env },
     });
     child = started;
     keep(started);

@@ -6,6 +6,14 @@ import { Observed } from "@tapedeck/proto/tapedeck/v1/observed";
 import { migrated } from "@tapedeck/query/testing/migrated";
 import { scenario, write } from "@tapedeck/query/testing/scenario";
 import { openLog } from "@tapedeck/shared/log/jetstream";
+import {
+  defaultQuery,
+  type QueryMap,
+  QueryMapStore,
+  queriesOf,
+  queryMapSubject,
+  watchQueryMap,
+} from "@tapedeck/shared/log/queries/query-map";
 import { adoptSubject, eventSubject, streamOf } from "@tapedeck/shared/log/subjects";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { connectNats } from "@tapedeck/shared/service/nats";
@@ -139,6 +147,24 @@ describe("every service works whole with its user", () => {
     expect(body).toMatch(/^tapedeck_gateway_workspace_messages\{workspace="default"/m);
   });
 
+  it("a query may write which workspaces it has, and the others learn of it", async () => {
+    const [query, gateway, ingest] = await Promise.all(
+      (["query", "gateway", "ingest"] as const).map((user) => connectAs(user, nats)),
+    );
+    if (query === undefined || gateway === undefined || ingest === undefined) throw new Error("not connected");
+    await using _ = closing(query, gateway, ingest);
+    let known: QueryMap = new Map();
+    const found = (map: QueryMap) => {
+      known = map;
+    };
+    using watch = watchQueryMap(gateway, found, 600_000);
+    await watch.loaded;
+    const entry = { at: "10.0.0.3:7053", also: [defaultQuery], offered: false };
+    await new QueryMapStore(query).change("acme", () => entry);
+    await until(() => known.has("acme"), { message: "the gateway to hear of it" });
+    expect(queriesOf(await new QueryMapStore(ingest).read(), "acme")).toEqual(entry);
+  });
+
   it("the audit log has what was done", async () => {
     const actions = async () => {
       const { status, body } = await call("GET", "/api/v1/audit");
@@ -189,6 +215,7 @@ const api = (what: string, stream = streamOf("default")) => `$JS.API.STREAM.${wh
 const tokens = "KV_TAPEDECK_TOKENS";
 /** All streams with their settings. */
 const list = "$JS.API.STREAM.LIST";
+const queries = "KV_TAPEDECK_QUERIES";
 const otherInboxes = (user: NatsUser) => natsUsers.filter((one) => one !== user).map((one) => `_INBOX.${one}.>`);
 
 /** Rights that no service needs. */
@@ -213,6 +240,7 @@ const refused: Readonly<Record<NatsUser, typeof nobody>> = {
         api("DELETE", stream),
       ),
       ...["$KV.TAPEDECK_TOKENS.x", "tapedeck.control.x", "tapedeck.adopt.x", "tapedeck.ends.default.tables"],
+      ...[queryMapSubject, api("MSG.DELETE", queries)],
     ],
     subscribe: ["tapedeck.observed.>", "tapedeck.heard.>", "tapedeck.tables.*.end"],
   },
@@ -228,7 +256,7 @@ const refused: Readonly<Record<NatsUser, typeof nobody>> = {
         api("MSG.GET", "TAPEDECK_ENDS"),
       ],
       ...["$JS.API.CONSUMER.CREATE.TAPEDECK_ENDS", "$JS.API.CONSUMER.CREATE.TAPEDECK_AUDIT.x.y"],
-      ...["$KV.TAPEDECK_TOKENS.x", "$KV.TAPEDECK_OWNERS.x"],
+      ...["$KV.TAPEDECK_TOKENS.x", "$KV.TAPEDECK_OWNERS.x", api("DELETE", queries), api("UPDATE", queries)],
       ...[
         "tapedeck.control.x",
         "tapedeck.observed.x",
@@ -248,6 +276,7 @@ const refused: Readonly<Record<NatsUser, typeof nobody>> = {
       ...[log, api("CREATE"), api("DELETE"), api("UPDATE"), api("MSG.DELETE"), api("RESTORE")],
       ...["$KV.TAPEDECK_WORKSPACES.removal.x", "$KV.TAPEDECK_WORKSPACES.retention.x"],
       ...["$KV.TAPEDECK_OWNERS.x", "tapedeck.adopt.x", "tapedeck.observed.x", "tapedeck.condition.ingest"],
+      ...[queryMapSubject, api("CREATE", queries)],
       ...["$KV.TAPEDECK_ERASURES.open.x", api("SNAPSHOT", "TAPEDECK_ENDS"), api("MSG.GET", "TAPEDECK_ENDS")],
       ...[
         "tapedeck.ends.default.tables",
@@ -265,6 +294,7 @@ const refused: Readonly<Record<NatsUser, typeof nobody>> = {
       ...[log, list, "$KV.TAPEDECK_WORKSPACES.removal.x"],
       ...[api("DELETE", "TAPEDECK_ENDS"), api("UPDATE", tokens), api("MSG.GET", "TAPEDECK_AUDIT")],
       "$KV.TAPEDECK_OWNERS.x",
+      ...[queryMapSubject, api("DELETE", queries), api("UPDATE", queries)],
       "tapedeck.control.x",
       "tapedeck.adopt.x",
       "tapedeck.ends.default.tables",

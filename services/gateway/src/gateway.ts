@@ -26,6 +26,7 @@ import { queryClient } from "./query-client.ts";
 import { gatewayReadiness } from "./readiness.ts";
 import { UnrecordedEndpoints } from "./unrecorded-endpoints.ts";
 import { workspaceMetrics } from "./workspace-metrics.ts";
+import { QueryRoutes, routedQuery } from "./workspaces/query-routes.ts";
 
 /** A running gateway. Disposing it closes its listeners. */
 export type Gateway = AsyncDisposable & {
@@ -65,8 +66,11 @@ export async function startGateway(config: GatewayConfig, logger: Logger, times:
   const link = stack.use(linkLog(config.nats, limits.historyReaders, logger));
   const auditLog = stack.use(new AuditLog({ nats: link.nats, bounds: config.audit, logger }));
   const metrics = gatewayMetrics(registry, logger, auditLog.record);
-  const query = stack.use(queryClient(config.query, config.servicesKey, limits.queryMs, channel));
-  const services = stack.use(maintainClient(config, config.servicesKey, channel));
+  const dial = (address: string) => queryClient(address, config.servicesKey, limits.queryMs, channel);
+  const routes = new QueryRoutes({ address: config.query, dial });
+  const query = stack.use(routedQuery(routes));
+  const addresses = { ingest: config.ingest, queries: () => routes.addresses() };
+  const services = stack.use(maintainClient(addresses, config.servicesKey, channel));
   const { apis, workspaces } = gatewayApis({
     config,
     channel,
@@ -98,6 +102,7 @@ export async function startGateway(config: GatewayConfig, logger: Logger, times:
   if (people !== undefined) stack.use(people);
   const closing = new AbortController();
   stack.defer(() => closing.abort());
+  const mapped = routes.follow(link, closing.signal);
   const authenticate = limitedAuthenticator(people?.authenticate ?? own, limits.refusalsPerMinute);
   const endpoints = new UnrecordedEndpoints({ config, logs: link.logs });
   const others = new OtherWorkspaces(config, async () => recordedNames(link.nats().connection));
@@ -106,7 +111,7 @@ export async function startGateway(config: GatewayConfig, logger: Logger, times:
     (await Promise.all([endpoints.warnings(), others.warnings()].map((found) => found.catch(() => [])))).flat();
   const warnings = async () => [
     ...conditions.now.warnings,
-    ...(await Promise.all([workspaces.problems(), ofLogs()])).flat(),
+    ...(await Promise.all([workspaces.problems(), routes.problems(), ofLogs()])).flat(),
   ];
   const health = { readiness, warnings };
   const listeners = stack.use(
@@ -123,15 +128,15 @@ export async function startGateway(config: GatewayConfig, logger: Logger, times:
       idleMs: times.idleMs,
     }),
   );
-  const addresses = await listeners.start();
+  const listening = await listeners.start();
 
   void reportHealth({ listeners, readiness, logger, signal: closing.signal });
   void warnOnce({ warnings: ofLogs, opened: link.opened, warn });
   const { failed } = link;
-  await Promise.race([link.opened, failed, delay(startMs, closing.signal)]);
+  await Promise.race([mapped, failed, delay(startMs, closing.signal)]);
 
   const owned = stack.move();
-  return { addresses, failed, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+  return { addresses: listening, failed, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
 function authenticator(

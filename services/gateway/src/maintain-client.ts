@@ -23,6 +23,7 @@ export type MaintainClient = AsyncDisposable & {
   retention(signal: AbortSignal): AsyncIterable<RetentionResponse>;
   /** Gives one answer: what holds from now on. */
   setRetention(request: SetRetentionRequest, signal: AbortSignal): AsyncIterable<RetentionResponse>;
+  /** Of all queries, one after the other. */
   rebuild(request: RebuildRequest, signal: AbortSignal): AsyncIterable<RebuildProgress>;
   /** The items of configured sources' taps that are not in the log yet, in all workspaces. */
   waiting(signal: AbortSignal): AsyncIterable<WaitingResponse>;
@@ -36,20 +37,21 @@ export type RebuildProgress = {
   readonly events: number;
 };
 
-type Addresses = { readonly ingest: string; readonly query: string };
+type Addresses = {
+  readonly ingest: string;
+  /** Those of all queries. */
+  readonly queries: () => readonly string[];
+};
 
 /** `key`: the services' key, by which both services know the gateway. */
 export function maintainClient(
-  { ingest, query }: Addresses,
+  { ingest, queries }: Addresses,
   key: string,
   channel: ChannelCredentials,
   more: ChannelOptions = {},
 ): MaintainClient {
   const options = { "grpc.initial_reconnect_backoff_ms": 100, "grpc.max_reconnect_backoff_ms": 1_000, ...more };
-  const [toIngest, toQuery] = [ingest, query].map((address) => new Client(address, channel, options)) as [
-    Client,
-    Client,
-  ];
+  const toIngest = new Client(ingest, channel, options);
 
   type Method<Request, Response> = {
     readonly path: string;
@@ -85,12 +87,25 @@ export function maintainClient(
     retention: (signal) => ask(toIngest, MaintainService.retention, {}, signal),
     setRetention: (request, signal) => ask(toIngest, MaintainService.setRetention, request, signal),
     async *rebuild(request, signal) {
-      for await (const response of ask(toQuery, QueryService.rebuild, request, signal)) yield progressOf(response);
+      let before = { messages: 0, done: 0, events: 0 };
+      for (const query of queries()) {
+        const client = new Client(query, channel, options);
+        let all = before;
+        try {
+          for await (const response of ask(client, QueryService.rebuild, request, signal)) {
+            const { messages, done, events } = progressOf(response);
+            all = { messages: before.messages + messages, done: before.done + done, events: before.events + events };
+            yield all;
+          }
+        } finally {
+          client.close();
+        }
+        before = all;
+      }
     },
     waiting: (signal) => ask(toIngest, MaintainService.waiting, {}, signal),
     async [Symbol.asyncDispose]() {
       toIngest.close();
-      toQuery.close();
     },
   };
 }

@@ -3,6 +3,7 @@ import { type ConnectedLogs, connectLogs } from "@tapedeck/shared/log/connect-lo
 import type { Log } from "@tapedeck/shared/log/jetstream";
 import { knownEnds } from "@tapedeck/shared/log/known-ends";
 import type { LogWriter } from "@tapedeck/shared/log/log";
+import { QueryMapStore, queriesOf } from "@tapedeck/shared/log/queries/query-map";
 import { requestTablesEnd } from "@tapedeck/shared/log/tables-end";
 import type { WatchedWorkspaces } from "@tapedeck/shared/log/workspaces/watch-workspaces";
 import { isRemoving, type Removal, WorkspaceStore } from "@tapedeck/shared/log/workspaces/workspace-store";
@@ -156,7 +157,7 @@ export class OpenStores implements Stores, AsyncDisposable {
     assertSameLog(log, await knownEnds(await jetstreamManager(nats, { timeout: 2_000, checkAPI: false }), workspace));
     // Query has committed what was in the log. The ends that are kept beside the log may be a second older.
     const hasQuery = (await ends.tables())?.epoch === epoch;
-    const tables = hasQuery ? await requestTablesEnd(nats, workspace, tablesMs, this.#signal) : undefined;
+    const tables = hasQuery ? await this.#tablesEnd(workspace) : undefined;
     if (tables !== undefined) ends.tablesReported(tables);
     await assertLogEnd(log, ends);
     const assertWhole = async () => {
@@ -188,6 +189,11 @@ export class OpenStores implements Stores, AsyncDisposable {
     if (!isRemoving(removal) && removal?.epochs.includes(epoch) !== true) return;
     if (removal !== undefined && removal.state !== "requested") void this.close(removal);
     throw beingRemoved(workspace);
+  }
+
+  async #tablesEnd(workspace: string) {
+    const { at } = queriesOf(await new QueryMapStore(this.nats).read(), workspace);
+    return requestTablesEnd(this.nats, workspace, tablesMs, { query: at, signal: this.#signal });
   }
 }
 

@@ -11,8 +11,10 @@ import { queryTimeout } from "@tapedeck/shared/service/query-timeout";
 import { type SettingsReader, type SettingsSources, settingsReader } from "@tapedeck/shared/service/settings";
 import type { TlsFiles } from "@tapedeck/shared/service/tls/certificate";
 import { servicesCertificate } from "@tapedeck/shared/service/tls/settings";
+import { isNamePart, nameForm } from "@tapedeck/shared/source";
 import { type ReaderLimits, readerLimits } from "./db/access/limits.ts";
 import { defaultLimits } from "./projecting/batches.ts";
+import { leavingMs } from "./projecting/take-over/take-overs.ts";
 
 /** The settings of query, as they were read at the start. */
 export type QueryConfig = {
@@ -38,6 +40,12 @@ export type QueryConfig = {
   readonly textRows: boolean;
   /** The largest number of events in one transaction. */
   readonly batchEvents: number;
+  /** The address by which gateways reach it; empty: it is the default query. */
+  readonly advertise: string;
+  /** Names and patterns of the workspaces that it takes over from the default query. */
+  readonly workspaces: readonly string[];
+  /** How long it keeps rows of a workspace that another query has taken over. */
+  readonly leaveMs: number;
 };
 
 /** Reads the environment and tapedeck.yaml once, at start-up. Throws one SettingsError that lists every problem. */
@@ -50,6 +58,7 @@ export function readConfig(sources: SettingsSources): QueryConfig {
 
 /** Reads the settings of query. */
 export function querySettings(read: SettingsReader): QueryConfig {
+  const timeoutMs = queryTimeout(read);
   const config = {
     grpc: {
       host: read.string("query.grpc.host", "127.0.0.1", {
@@ -72,7 +81,8 @@ export function querySettings(read: SettingsReader): QueryConfig {
     readers: readerLimits(read),
     servicesKey: servicesKeySetting(read),
     tls: servicesCertificate(read),
-    timeoutMs: queryTimeout(read),
+    timeoutMs,
+    leaveMs: leavingMs(timeoutMs),
     textRows: read.boolean("query.textRows", false, {
       description: "Whether log text has rows in the table `events`.",
     }),
@@ -81,9 +91,32 @@ export function querySettings(read: SettingsReader): QueryConfig {
       max: 10_000,
       description: "The most events of one transaction.",
     }),
+    ...assignedSettings(read),
   };
   const { grpc, health, servicesKey } = config;
   const hosts = [["query.grpc.host", grpc.host] as const, ["query.health.host", health.host] as const];
   refuseOpenHosts(read, hosts, servicesOnly(servicesKey));
   return config;
+}
+
+/** Reads which workspaces a query beside the default one takes over. */
+function assignedSettings(read: SettingsReader): Pick<QueryConfig, "advertise" | "workspaces"> {
+  const workspaces = read.list("query.workspaces", [], {
+    defaultText: "all that no other query has",
+    description:
+      "Workspaces that this query takes over, with a database of its own: names, or patterns such as `team-*`. It needs `query.advertise` ([a second query](operations.md#a-second-query)).",
+  });
+  const advertise = read.string("query.advertise", "", {
+    description: "The address by which gateways reach a query with `query.workspaces`. The default query has none.",
+  });
+  for (const pattern of workspaces.filter((one) => !isNamePart(one.replaceAll("*", "x")))) {
+    read.addError(`query.workspaces: "${pattern}" is no workspace and no pattern of some: a name is ${nameForm}`);
+  }
+  if (advertise !== "" && !/^\S+:\d{1,5}$/.test(advertise)) {
+    read.addError(`query.advertise: "${advertise}" is not host:port, such as 10.0.0.3:7053`);
+  }
+  if (workspaces.length > 0 && advertise === "") {
+    read.addError("query.workspaces: it needs query.advertise, the address by which gateways reach this query");
+  }
+  return { advertise, workspaces };
 }

@@ -1,4 +1,4 @@
-import { LogConnector } from "@tapedeck/shared/log/connect-log";
+import { type ConnectedLogs, LogConnector } from "@tapedeck/shared/log/connect-log";
 import type { KnownHole } from "@tapedeck/shared/log/holes/known-holes";
 import { logStart, type Offset } from "@tapedeck/shared/log/offset";
 import { shortList } from "@tapedeck/shared/output/short-list";
@@ -18,12 +18,13 @@ import { defaultLimits } from "./projecting/batches.ts";
 import { DriftWatch } from "./projecting/drift-watch.ts";
 import { ViewFiller } from "./projecting/fill-views.ts";
 import { forgetWorkspace } from "./projecting/forget/workspace.ts";
-import { keepProjecting } from "./projecting/keep-projecting.ts";
+import { keepProjecting, type OpenLogs } from "./projecting/keep-projecting.ts";
 import { rebuild } from "./projecting/rebuild.ts";
 import { rebuildWorkspace } from "./projecting/rebuild-workspace.ts";
 import type { SetAsideSource } from "./projecting/set-aside.ts";
 import { keepBuildDays } from "./projecting/sum-build-days.ts";
 import { keepDroppingRetired } from "./projecting/swap.ts";
+import { AssignedWorkspaces } from "./projecting/take-over/assigned-workspaces.ts";
 import { logsOver } from "./projecting/workspace-logs.ts";
 import { QueryReadiness, type WaitingWorkspace } from "./readiness.ts";
 import { folds } from "./views/folds.ts";
@@ -57,7 +58,8 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
     states: () => readiness.states.all(),
     setAside: () => readiness.setAside(),
   });
-  const readiness = new QueryReadiness(reads, metrics);
+  const assigned = new AssignedWorkspaces({ name: config.advertise, patterns: config.workspaces });
+  const readiness = new QueryReadiness(reads, metrics, assigned);
   const lastSeen = new LastSeenSources();
   const newest = new NewestStates();
   const depsOf: DepsOf = async (workspace) => ({
@@ -72,7 +74,8 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
   const api = stack.use(
     await startApi(depsOf, { ...apiOptions(config, readiness, logger, stop.signal, filler), certificate }),
   );
-  const drift = stack.use(new DriftWatch({ depsOf, folds, logger, onCompared: metrics.compared }));
+  const ofOwn = depsOfOwn(assigned, depsOf);
+  const drift = stack.use(new DriftWatch({ depsOf: ofOwn, folds, logger, onCompared: metrics.compared }));
   const health = stack.use(
     await startHealthServer({
       ...config.health,
@@ -87,6 +90,7 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
           await readiness.setAside(),
           await readiness.lost(),
           readiness.waitingFor === undefined ? readiness.waiting() : [],
+          assigned.conflicts(),
         ),
     }),
   );
@@ -100,9 +104,10 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
       const connected = await connector.open(async (opened) => opened, stop.signal);
       // Until the connection is closed.
       lastSeen.listen(connected.nats);
-      const close = () => connected[Symbol.asyncDispose]();
-      return { nats: connected.nats, logs: logsOver(connected), [Symbol.asyncDispose]: close };
+      return openLogs(connected, assigned);
     },
+    assigned,
+    leaveMs: config.leaveMs,
     beside: ({ nats }) => {
       const holes = new WorkspaceHoles(nats, warn);
       readiness.holesOf = (workspace, epoch) => holes.of(workspace, epoch);
@@ -134,6 +139,27 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
     forget: (workspace) => forgetWorkspace(writes.db, workspace),
     failed,
     [Symbol.asyncDispose]: () => running.disposeAsync(),
+  };
+}
+
+/** What another query answers for, that one compares. */
+function depsOfOwn(assigned: AssignedWorkspaces, depsOf: DepsOf): DepsOf {
+  return async (workspace) => {
+    if (assigned.of(workspace) !== "own") throw new Error(`another query has the workspace ${workspace}`);
+    return depsOf(workspace);
+  };
+}
+
+async function openLogs(connected: ConnectedLogs, assigned: AssignedWorkspaces): Promise<OpenLogs> {
+  await using stack = new AsyncDisposableStack();
+  stack.use(connected);
+  stack.use(await assigned.listen(connected.nats));
+  const owned = stack.move();
+  return {
+    nats: connected.nats,
+    logs: logsOver(connected, (workspace) => assigned.isProjected(workspace, false)),
+    names: () => connected.logs.names(),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }
 
@@ -171,9 +197,10 @@ function detailsOf(
   setAside: readonly SetAsideSource[],
   lost: readonly KnownHole[],
   waiting: readonly WaitingWorkspace[],
+  conflicts: readonly string[],
 ): Readonly<Record<string, unknown>> {
   const ofWaiting = waiting.map(({ workspace, reason }) => `workspace ${workspace} is not projected: ${reason}`);
-  const warnings = [...ofWaiting, ...warningOfSetAside(setAside), ...warningOfLost(lost)];
+  const warnings = [...ofWaiting, ...conflicts, ...warningOfSetAside(setAside), ...warningOfLost(lost)];
   if (warnings.length === 0) return {};
   return {
     ...(setAside.length > 0 && { setAside: setAside.map(detailOfSource) }),

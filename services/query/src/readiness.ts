@@ -11,6 +11,7 @@ import type { OpenLogs, ProjectionObserver } from "./projecting/keep-projecting.
 import { ProjectedPosition } from "./projecting/progress.ts";
 import type { Projected } from "./projecting/project.ts";
 import { readSetAside, type SetAsideSource } from "./projecting/set-aside.ts";
+import type { AssignedWorkspaces } from "./projecting/take-over/assigned-workspaces.ts";
 import type { WorkspaceLogs } from "./projecting/workspace-logs.ts";
 import { WorkspaceState, WorkspaceStates } from "./projecting/workspace-state.ts";
 
@@ -29,6 +30,7 @@ export type WaitingWorkspace = { readonly workspace: string; readonly reason: st
 /** The parts that query can use at the moment: its tables, its logs, and why it does not project. */
 export class QueryReadiness implements ProjectionObserver {
   readonly states = new WorkspaceStates();
+  readonly #assigned: Pick<AssignedWorkspaces, "refusalOf">;
   readonly #reads: Database;
   readonly #metrics: Pick<QueryMetrics, "applied" | "failed">;
   readonly #decided = Promise.withResolvers<void>();
@@ -38,7 +40,12 @@ export class QueryReadiness implements ProjectionObserver {
   #open: OpenLogs | undefined;
   #waitingFor: string | undefined = "starting";
 
-  constructor(reads: Database, metrics: Pick<QueryMetrics, "applied" | "failed">) {
+  constructor(
+    reads: Database,
+    metrics: Pick<QueryMetrics, "applied" | "failed">,
+    assigned: Pick<AssignedWorkspaces, "refusalOf">,
+  ) {
+    this.#assigned = assigned;
     this.#reads = reads;
     this.#metrics = metrics;
   }
@@ -95,6 +102,8 @@ export class QueryReadiness implements ProjectionObserver {
 
   /** What answers about a workspace are made from. One that nobody has asked for before is begun, if it has a log. */
   async partsOf(workspace: string): Promise<AnswerParts> {
+    const refusal = this.#assigned.refusalOf(workspace);
+    if (refusal !== undefined) throw new TapedeckError("not_ready", refusal);
     const state = this.states.get(workspace) ?? this.#begin(workspace);
     if (!state.isDecided && this.states.onWanted !== undefined) await isDecided(state);
     if (state.log === undefined && state.refusal === undefined && this.#open !== undefined) {

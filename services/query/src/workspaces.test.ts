@@ -9,7 +9,6 @@ import { sql } from "kysely";
 import { expect, it } from "vitest";
 import { type Database, openDatabase } from "./db/database.ts";
 import { type Lane, Pipelines } from "./db/pipelines.ts";
-import { columnTypes } from "./db/schema.generated.ts";
 import { deleteWorkspace, forgetWorkspace } from "./projecting/forget/workspace.ts";
 import { rebuildWorkspace } from "./projecting/rebuild-workspace.ts";
 import { queryClient, readiness } from "./testing/client.ts";
@@ -19,6 +18,7 @@ import { type Scenario, scenario, write, writeTogether } from "./testing/scenari
 import { reaches, stage } from "./testing/stage.ts";
 import { projectAlone, streams } from "./testing/streams.ts";
 import { contents, differencesOf } from "./testing/tables.ts";
+import { rowsOf } from "./testing/workspace-rows.ts";
 import { views } from "./views/views.ts";
 
 // Each workspace has a stream here: positions are equal, epochs are not.
@@ -331,21 +331,4 @@ async function deleteSome(database: Database, workspace: string, transactions: n
     },
   };
   await deleteWorkspace(killed, workspace, new AbortController().signal);
-}
-
-/** How many rows each table has of a workspace. */
-async function rowsOf({ db }: Database, workspace: string): Promise<Readonly<Record<string, number>>> {
-  const counts: Record<string, number> = {};
-  for (const [name, columns] of Object.entries<Readonly<Record<string, string>>>(columnTypes)) {
-    if (name.startsWith("kysely") || name === "changed_build_days") continue;
-    const own =
-      "workspace" in columns
-        ? sql`workspace = ${workspace}`
-        : "source" in columns
-          ? sql`starts_with(source, ${`${workspace}/`})`
-          : sql`starts_with(session, ${`${workspace}-`})`;
-    const { rows } = await sql<{ count: number }>`select count(*) from ${sql.table(name)} where ${own}`.execute(db);
-    counts[name] = rows[0]?.count ?? 0;
-  }
-  return counts;
 }

@@ -4,6 +4,7 @@ import { asciiName, nameOfAscii } from "../source.ts";
 import { delay } from "../sync/delay.ts";
 import { startInterval, stopTimer } from "../sync/timers.ts";
 import type { Sequence } from "./offset.ts";
+import { defaultQuery } from "./queries/query-map.ts";
 import { endSubjects } from "./subjects.ts";
 
 /** The end of a workspace's tables: its log had everything up to this message. */
@@ -12,7 +13,7 @@ export type TablesEnd = { readonly epoch: string; readonly seq: Sequence };
 /** How far query's tables have come, as query reports it. */
 export const tablesEndSchema = z.object({ epoch: z.string(), seq: z.number() });
 
-/** A request that query answers for a workspace; it is not stored. */
+/** A request that the query answers whose name it has, for a workspace; it is not stored. */
 const requestSubject = (workspace: string) => `tapedeck.tables.${asciiName(workspace)}.end`;
 const workspaceOf = (subject: string) => nameOfAscii(subject.split(".")[2] ?? "");
 const retryMs = 100;
@@ -20,15 +21,28 @@ const retryMs = 100;
 /** The ends of the tables of the workspaces that are projected, by workspace. */
 export type TablesEnds = ReadonlyMap<string, TablesEnd>;
 
+export type ReportTablesEnds = {
+  readonly everyMs?: number;
+  /** The name of this query in the map; see query-map.ts. */
+  readonly query?: string;
+  /** Whether it answers for the workspace: only then its end is stored. By default it does. */
+  readonly isOwn?: (workspace: string) => boolean;
+};
+
 /**
  * Reports to ingest how far query's tables of each workspace have come, until it is disposed of: on request, and at most
- * every `everyMs` what has changed.
+ * every `everyMs` (a second) what has changed.
  */
-export function reportTablesEnds(nats: NatsConnection, now: () => TablesEnds, everyMs = 1_000): Disposable {
+export function reportTablesEnds(
+  nats: NatsConnection,
+  now: () => TablesEnds,
+  { everyMs = 1_000, query = defaultQuery, isOwn = () => true }: ReportTablesEnds = {},
+): Disposable {
   const published = new Map<string, string>();
   const write = () => {
     if (nats.isClosed()) return;
     for (const [workspace, end] of now()) {
+      if (!isOwn(workspace)) continue;
       const encoded = JSON.stringify(end);
       if (encoded === published.get(workspace)) continue;
       nats.publish(endSubjects(workspace).tables, encoded);
@@ -39,7 +53,8 @@ export function reportTablesEnds(nats: NatsConnection, now: () => TablesEnds, ev
   const timer = startInterval(write, everyMs).unref();
   const requests = nats.subscribe(requestSubject("*"), {
     callback: (error, message) => {
-      const end = error === null ? now().get(workspaceOf(message.subject)) : undefined;
+      if (error !== null || message.string() !== query) return;
+      const end = now().get(workspaceOf(message.subject));
       if (end !== undefined) message.respond(JSON.stringify(end));
     },
   });
@@ -53,18 +68,18 @@ export function reportTablesEnds(nats: NatsConnection, now: () => TablesEnds, ev
   };
 }
 
-/** Query's answer for a workspace; undefined if none comes within the time, or the signal aborts. */
+/** A query's answer for a workspace; undefined if none comes within the time, or the signal aborts. */
 export async function requestTablesEnd(
   nats: NatsConnection,
   workspace: string,
   waitMs: number,
-  signal?: AbortSignal,
+  { query = defaultQuery, signal }: { readonly query?: string; readonly signal?: AbortSignal } = {},
 ): Promise<TablesEnd | undefined> {
   const end = performance.now() + waitMs;
   while (signal?.aborted !== true && performance.now() < end) {
     try {
       const timeout = Math.max(1, end - performance.now());
-      const { data } = await nats.request(requestSubject(workspace), "", { timeout });
+      const { data } = await nats.request(requestSubject(workspace), query, { timeout });
       return tablesEndSchema.parse(JSON.parse(new TextDecoder().decode(data)));
     } catch {
       await delay(retryMs, signal);

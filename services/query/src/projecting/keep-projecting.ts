@@ -16,12 +16,19 @@ import type { BatchLimits } from "./batches.ts";
 import type { Projected } from "./project.ts";
 import { projectAll } from "./project-all.ts";
 import { rebuild } from "./rebuild.ts";
+import type { AssignedWorkspaces } from "./take-over/assigned-workspaces.ts";
 import type { WorkspaceLogs } from "./workspace-logs.ts";
 import { OldTablesError, reasonOf } from "./workspace-projection.ts";
 import type { WorkspaceStates } from "./workspace-state.ts";
 
 /** The connection to NATS, and the logs that are read over it. Disposing closes both. */
-export type OpenLogs = AsyncDisposable & { readonly nats: ConnectedLogs["nats"]; readonly logs: WorkspaceLogs };
+export type OpenLogs = AsyncDisposable & {
+  readonly nats: ConnectedLogs["nats"];
+  /** Of the workspaces of this query. */
+  readonly logs: WorkspaceLogs;
+  /** The workspaces that have a log, whoever projects them. */
+  readonly names: () => Promise<readonly string[]>;
+};
 
 export type KeepProjecting = {
   readonly database: Database;
@@ -30,6 +37,9 @@ export type KeepProjecting = {
   readonly openLogs: () => Promise<OpenLogs>;
   /** Called when this query begins to project; what it gives is disposed when it stops. Not for a query that stands by. */
   readonly beside: (logs: OpenLogs) => Disposable;
+  readonly assigned: AssignedWorkspaces;
+  /** See TakeOverOptions. */
+  readonly leaveMs: number;
   readonly views: readonly View[];
   readonly limits: BatchLimits;
   readonly states: WorkspaceStates;
@@ -106,7 +116,7 @@ async function projectOnce(
   admitReaders: () => Promise<void>,
   onWorking: () => void,
 ): Promise<void> {
-  const { database, databaseUrl, views, limits, states, logger, signal, observer, beside, fill } = options;
+  const { database, databaseUrl, assigned, views, limits, states, logger, signal, observer, beside, fill } = options;
   await migrate(database);
   await admitReaders();
   observer.hasTables();
@@ -123,10 +133,13 @@ async function projectOnce(
   await using tables = await takeTables(database);
   // Before the log is read: if it has lost its end, ingest must not assign these positions again.
   using _beside = beside(open);
-  using _telling = reportTablesEnds(open.nats, () => tablesEnds(states));
+  const { nats, logs, names } = open;
+  const isOwn = (workspace: string) => assigned.of(workspace) === "own";
+  using _telling = reportTablesEnds(nats, () => tablesEnds(states), { query: assigned.query.name, isOwn });
   await projectAll({
     ...options,
-    logs: open.logs,
+    logs,
+    takeOver: { assigned, nats, names, leaveMs: options.leaveMs },
     pipelines: tables.pipelines,
     signal: AbortSignal.any([signal, tables.lost]),
     onBegun: () => {

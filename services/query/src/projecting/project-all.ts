@@ -1,11 +1,13 @@
 import { abortable } from "@tapedeck/shared/sync/abortable";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { readCheckpoints } from "../db/checkpoint.ts";
+import { type TakeOverOptions, TakeOvers } from "./take-over/take-overs.ts";
 import { type ProjectionDeps, WorkspaceProjection } from "./workspace-projection.ts";
 import type { WorkspaceStates } from "./workspace-state.ts";
 
 export type ProjectAll = ProjectionDeps & {
   readonly states: WorkspaceStates;
+  readonly takeOver: Pick<TakeOverOptions, "assigned" | "nats" | "names" | "leaveMs">;
   /** All that had a log at the beginning are projected, or it is known why not. */
   readonly onBegun: () => void;
   /** Aborts when nobody may write the tables any more. */
@@ -19,52 +21,88 @@ const leastBytes = 256 * 1024;
 const beginMs = 5_000;
 
 /**
- * Projects every workspace that has a log, each by itself, until the signal. A workspace whose log begins is noticed at once.
+ * Projects every workspace of this query that has a log, each by itself, until the signal, and takes workspaces over. One whose
+ * log begins is noticed at once.
  * @throws OldTablesError
  */
 export async function projectAll(options: ProjectAll): Promise<void> {
-  const { states, logs, database, signal } = options;
-  const failed = Promise.withResolvers<never>();
+  const { states, logs, database, takeOver, logger, signal } = options;
   const stop = new AbortController();
   const ended = AbortSignal.any([signal, stop.signal]);
-  const running = new Map<string, Promise<void>>();
-  const stops = new Map<string, AbortController>();
-  const begin = (workspace: string) => {
-    if (running.has(workspace) || ended.aborted) return;
-    const stopOne = new AbortController();
-    stops.set(workspace, stopOne);
-    const over = AbortSignal.any([ended, stopOne.signal]);
-    const state = states.of(workspace);
-    const bytes = Math.max(leastBytes, Math.min(options.limits.bytes, maxBytes / (running.size + 1)));
-    const run = async () => {
-      await new WorkspaceProjection(state, { ...options, limits: { ...options.limits, bytes } }).run(over);
-      running.delete(workspace);
-      if (ended.aborted) return;
-      if (over.aborted) return begin(workspace);
-      states.forget(workspace);
-      state.ends();
-      // A log of the same name may have begun.
-      if (state.isRemoved) begin(workspace);
-    };
-    running.set(workspace, run().catch(failed.reject));
-  };
+  const running = new RunningProjections(options, ended);
+  const { begin, failed } = running;
   states.onWanted = begin;
-  failed.promise.catch(() => {});
+  let taking: Promise<void> | undefined;
   try {
     using _watch = logs.watch(begin);
     // It begins again, and then its rows are deleted.
-    using _removals = logs.watchRemoved((workspace) => stops.get(workspace)?.abort());
+    using _removals = logs.watchRemoved(running.restart);
     for (const { workspace } of await readCheckpoints(database.db)) begin(workspace);
     for (const workspace of await logs.names()) begin(workspace);
+    taking = new TakeOvers({ ...takeOver, database, states, logger }, running).run(ended);
     const decided = Promise.all(states.all().map((state) => state.decided));
-    await abortable(Promise.race([decided, failed.promise, delay(beginMs, ended)]), ended);
+    await abortable(Promise.race([decided, failed, delay(beginMs, ended)]), ended);
     options.onBegun();
-    await abortable(failed.promise, ended);
+    await abortable(failed, ended);
   } catch (error) {
     if (!signal.aborted) throw error;
   } finally {
     states.onWanted = undefined;
     stop.abort();
-    await Promise.all(running.values());
+    await taking;
+    await running.over();
+  }
+}
+
+class RunningProjections {
+  readonly #options: ProjectAll;
+  readonly #ended: AbortSignal;
+  readonly #running = new Map<string, { over: Promise<void>; stop: AbortController }>();
+  readonly #failed = Promise.withResolvers<never>();
+
+  constructor(options: ProjectAll, ended: AbortSignal) {
+    this.#options = options;
+    this.#ended = ended;
+    this.#failed.promise.catch(() => {});
+  }
+
+  /** Rejects with the first error that does not concern one workspace alone. */
+  get failed(): Promise<never> {
+    return this.#failed.promise;
+  }
+
+  readonly begin = (workspace: string): void => {
+    if (this.#running.has(workspace) || this.#ended.aborted) return;
+    const own = { over: Promise.resolve(), stop: new AbortController() };
+    this.#running.set(workspace, own);
+    own.over = this.#run(workspace, own).catch(this.#failed.reject);
+  };
+
+  /** Stops what projects a workspace, and begins it again from what is in the tables then. */
+  readonly restart = (workspace: string): void => {
+    const own = this.#running.get(workspace);
+    if (own === undefined) this.begin(workspace);
+    else own.stop.abort();
+  };
+
+  async over(): Promise<void> {
+    await Promise.all([...this.#running.values()].map(({ over }) => over));
+  }
+
+  async #run(workspace: string, own: { stop: AbortController }): Promise<void> {
+    const { states, limits } = this.#options;
+    const state = states.of(workspace);
+    const bytes = Math.max(leastBytes, Math.min(limits.bytes, maxBytes / this.#running.size));
+    const projection = new WorkspaceProjection(state, { ...this.#options, limits: { ...limits, bytes } });
+    do {
+      own.stop = new AbortController();
+      await projection.run(AbortSignal.any([this.#ended, own.stop.signal]));
+    } while (own.stop.signal.aborted && !this.#ended.aborted);
+    this.#running.delete(workspace);
+    if (this.#ended.aborted) return;
+    states.forget(workspace);
+    state.ends();
+    // A log of the same name may have begun.
+    if (state.isRemoved) this.begin(workspace);
   }
 }

@@ -6,9 +6,9 @@ import { everyOwnSubject, sourceOfSubject, streamOf } from "@tapedeck/shared/log
 import { sourceParts } from "@tapedeck/shared/source";
 import { startInterval, stopTimer } from "@tapedeck/shared/sync/timers";
 
-/** The logs of all workspaces, as query reads them. */
+/** The logs of the workspaces of this query, as it reads them. */
 export type WorkspaceLogs = {
-  /** The workspaces that have a log. Rejects when NATS can't be asked. */
+  /** Those that have a log. Rejects when NATS can't be asked. */
   names(): Promise<readonly string[]>;
   /** The log that is there now. Rejects as openLog does: where there is none, isLogMissing is true of the error. */
   of(workspace: string): Promise<LogReader>;
@@ -23,7 +23,12 @@ export type WorkspaceLogs = {
 /** How often is asked which workspaces have a log. The first events of one are noticed at once. */
 const askMs = 5_000;
 
-export function logsOver({ nats, logs, workspaces }: Omit<ConnectedLogs, keyof AsyncDisposable>): WorkspaceLogs {
+/** `isProjected`: the workspaces that are projected here; by default all. */
+export function logsOver(
+  { nats, logs, workspaces }: Omit<ConnectedLogs, keyof AsyncDisposable>,
+  isProjected: (workspace: string) => boolean = () => true,
+): WorkspaceLogs {
+  const names = async () => (await logs.names()).filter(isProjected);
   const epochNow = async (workspace: string) => {
     const jsm = await jetstreamManager(nats, { checkAPI: false });
     const info = await jsm.streams.info(streamOf(workspace)).catch((error: Error) => {
@@ -33,7 +38,7 @@ export function logsOver({ nats, logs, workspaces }: Omit<ConnectedLogs, keyof A
     return info && epochOf(info);
   };
   return {
-    names: () => logs.names(),
+    names,
     async of(workspace) {
       const { reader } = await logs.of(workspace);
       if ((await epochNow(workspace)) === reader.epoch) return reader;
@@ -48,11 +53,11 @@ export function logsOver({ nats, logs, workspaces }: Omit<ConnectedLogs, keyof A
     watch(found) {
       const subscription = nats.subscribe(everyOwnSubject, {
         callback: (error, { subject }) => {
-          if (error === null) for (const workspace of workspaceIn(subject)) found(workspace);
+          if (error === null) for (const workspace of workspaceIn(subject).filter(isProjected)) found(workspace);
         },
       });
       const ask = () =>
-        logs.names().then(
+        names().then(
           (all) => all.map(found),
           () => {}, // the next time will do
         );

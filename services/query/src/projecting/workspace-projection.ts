@@ -12,6 +12,7 @@ import { projectionVersion } from "../views/views.ts";
 import type { BatchLimits } from "./batches.ts";
 import { deleteWorkspace, forgetWorkspace } from "./forget/workspace.ts";
 import { type Projected, project } from "./project.ts";
+import type { AssignedWorkspaces } from "./take-over/assigned-workspaces.ts";
 import type { WorkspaceLogs } from "./workspace-logs.ts";
 import type { WorkspaceState } from "./workspace-state.ts";
 
@@ -20,6 +21,7 @@ export type ProjectionDeps = {
   /** Nobody else may write the tables. */
   readonly pipelines: Pipelines;
   readonly logs: WorkspaceLogs;
+  readonly assigned: Pick<AssignedWorkspaces, "isProjected">;
   readonly views: readonly View[];
   readonly limits: BatchLimits;
   readonly logger: Logger;
@@ -46,7 +48,8 @@ export class WorkspaceProjection {
   }
 
   /**
-   * Until the signal; it retries by itself. Ends before it when the workspace has neither log nor rows, or was removed.
+   * Until the signal; it retries by itself. Ends before it when the workspace has neither log nor rows, was removed, or is another
+   * query's.
    * @throws OldTablesError
    */
   async run(signal: AbortSignal): Promise<void> {
@@ -80,7 +83,7 @@ export class WorkspaceProjection {
 
   /** False: there is nothing to project. */
   async #once(signal: AbortSignal, onWorking: () => void): Promise<boolean> {
-    const { database, pipelines, logs, views, limits, logger, onApplied } = this.#deps;
+    const { database, pipelines, logs, assigned, views, limits, logger, onApplied } = this.#deps;
     const { workspace, progress } = this.#state;
     const checkpoint = await readAnyCheckpoint(database.db, workspace);
     const isRemoved = checkpoint !== undefined && logs.isRemoved(workspace, checkpoint.epoch);
@@ -91,6 +94,7 @@ export class WorkspaceProjection {
       // What this state knows is of the log that was removed.
       return false;
     }
+    if (!assigned.isProjected(workspace, checkpoint !== undefined)) return false;
     const log = await logs.of(workspace).catch((cause: unknown) => {
       if (!isLogMissing(cause)) throw cause;
       if (hasEvents(checkpoint)) throw lostLog(checkpoint, cause);

@@ -48,6 +48,9 @@ export async function stage() {
     timeoutMs: 100_000,
     textRows: false,
     batchEvents: 1_000,
+    advertise: "",
+    workspaces: [],
+    leaveMs: 200,
   };
   const all = stack.move();
   return {

@@ -53,7 +53,7 @@ async function* rebuildHere(
   await auditHere(machine.nats, { action: "tables.rebuilt", about: workspace === "" ? {} : { workspace } });
   const channel = credentials.createInsecure();
   const options = { "grpc.enable_http_proxy": 0 };
-  await using services = maintainClient({ ingest, query }, machine.servicesKey, channel, options);
+  await using services = maintainClient({ ingest, queries: () => [query] }, machine.servicesKey, channel, options);
   try {
     yield* services.rebuild({ workspace, fresh: false }, signal);
   } catch (cause) {

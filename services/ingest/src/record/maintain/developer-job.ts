@@ -6,8 +6,9 @@ import {
 } from "@tapedeck/shared/log/erasures/developer-erasures";
 import { type Erasure, ErasureStore } from "@tapedeck/shared/log/erasures/erasure-store";
 import { type Sequence, sequenceOf } from "@tapedeck/shared/log/offset";
+import { QueryMapStore, queriesOf, tablesOf } from "@tapedeck/shared/log/queries/query-map";
 import { sourceFilter } from "@tapedeck/shared/log/subjects";
-import { requestTablesEnd } from "@tapedeck/shared/log/tables-end";
+import { requestTablesEnd, type TablesEnd } from "@tapedeck/shared/log/tables-end";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { type SourceName, sourceParts } from "@tapedeck/shared/source";
 import { delay } from "@tapedeck/shared/sync/delay";
@@ -129,12 +130,16 @@ export class DeveloperJob {
     return undefined;
   }
 
+  /** Of all queries that have rows of the workspace: what one of them would still have comes back when it is the one that answers. */
   async #tablesReach(seq: Sequence, signal: AbortSignal): Promise<boolean> {
     const { nats, workspace, log } = this.#options.store;
     const end = performance.now() + tablesMs;
+    const map = new QueryMapStore(nats);
     while (!signal.aborted && performance.now() < end) {
-      const tables = await requestTablesEnd(nats, workspace, tablesMs, signal);
-      if (tables?.epoch === log.epoch && tables.seq >= seq) return true;
+      const queries = tablesOf(queriesOf(await map.read(), workspace));
+      const ends = queries.map((query) => requestTablesEnd(nats, workspace, tablesMs, { query, signal }));
+      const isThere = (tables: TablesEnd | undefined) => tables?.epoch === log.epoch && tables.seq >= seq;
+      if ((await Promise.all(ends)).every(isThere)) return true;
       await delay(tablesRetryMs, signal);
     }
     return false;

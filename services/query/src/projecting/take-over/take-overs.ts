@@ -1,0 +1,213 @@
+// Which query answers for a workspace changes without a copy or a pause: the new one makes its tables from the log.
+//
+//   in the map   at: old            also: new   projects the log from its beginning; nobody asks it
+//                at: new            also: old   has caught up, and has said so; gateways ask it from now on
+//                at: new                        the old one has deleted its rows, after those who still asked it
+//
+// 1. Every step is an entry in the map, or rows in a database, and each begins with what it finds there. So a process may be
+//    killed at any of them, and the next one goes on.
+// 2. A query writes only that it takes part, that it has caught up, that it gives a workspace up, and that it is gone.
+// 3. The old one projects until it deletes its rows: who still asks it gets answers as new as before.
+import { DeveloperErasureStore } from "@tapedeck/shared/log/erasures/developer-erasures";
+import { QueryMapStore, queriesOf, queryMapMs, type WorkspaceQueries } from "@tapedeck/shared/log/queries/query-map";
+import type { Logger } from "@tapedeck/shared/service/logger";
+import { delay } from "@tapedeck/shared/sync/delay";
+import type { NatsConnection } from "nats";
+import { readAnyCheckpoint } from "../../db/checkpoint.ts";
+import type { Database } from "../../db/database.ts";
+import type { CheckpointRow } from "../../db/schema.ts";
+import { forgetWorkspace } from "../forget/workspace.ts";
+import type { WorkspaceState, WorkspaceStates } from "../workspace-state.ts";
+import { type AssignedWorkspaces, assignmentOf, queryNamed, wants } from "./assigned-workspaces.ts";
+
+export type TakeOverOptions = {
+  readonly assigned: AssignedWorkspaces;
+  readonly nats: NatsConnection;
+  /** The workspaces that have a log, whoever projects them. */
+  readonly names: () => Promise<readonly string[]>;
+  readonly database: Database;
+  readonly states: WorkspaceStates;
+  readonly logger: Logger;
+  /**
+   * How long rows are kept that another query answers with: as long as a gateway may not know of the change, and then may wait
+   * for an answer.
+   */
+  readonly leaveMs: number;
+};
+
+/** Projects a workspace, or stops and begins again. */
+export type Projections = {
+  readonly begin: (workspace: string) => void;
+  readonly restart: (workspace: string) => void;
+};
+
+/** How often it is tried to go on. */
+const stepMs = 500;
+/** Tables have caught up when they reach an end of the log that is no older than this. */
+const caughtUpMs = 1_000;
+
+/** How long a gateway may ask the query that had a workspace before: it reads the map again, and waits for its last answer. */
+export function leavingMs(queryTimeoutMs: number): number {
+  return 2 * queryMapMs + queryTimeoutMs;
+}
+
+/** Takes over what this query is set to, and gives up what it is not. For the process that projects. */
+export class TakeOvers {
+  readonly #options: TakeOverOptions;
+  readonly #projections: Projections;
+  readonly #map: QueryMapStore;
+  readonly #erasures: DeveloperErasureStore;
+  readonly #leavingSince = new Map<string, number>();
+  #lastFailure = "";
+  readonly #warned = new Set<string>();
+
+  constructor(options: TakeOverOptions, projections: Projections) {
+    this.#options = options;
+    this.#projections = projections;
+    this.#map = new QueryMapStore(options.nats);
+    this.#erasures = new DeveloperErasureStore(options.nats);
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const { assigned, logger } = this.#options;
+    while (!signal.aborted) {
+      const changed = assigned.changed();
+      for (const conflict of assigned.conflicts().filter((one) => !this.#warned.has(one))) {
+        this.#warned.add(conflict);
+        logger.warn(conflict);
+      }
+      let isDone = true;
+      try {
+        const steps = (await this.#workspaces()).map((workspace) => this.#step(workspace));
+        isDone = (await Promise.all(steps)).every((one) => one);
+        this.#lastFailure = "";
+      } catch (err) {
+        const reason = err instanceof Error ? err.message : String(err);
+        if (reason !== this.#lastFailure && !signal.aborted) logger.warn({ err }, "workspaces can't be taken over now");
+        this.#lastFailure = reason;
+      }
+      await Promise.race([changed, delay(isDone ? queryMapMs : stepMs, signal)]);
+    }
+  }
+
+  /** Those that may have to change hands. */
+  async #workspaces(): Promise<readonly string[]> {
+    const { assigned, names } = this.#options;
+    const named = assigned.query.patterns.length === 0 ? [] : await names();
+    return [...new Set([...assigned.entries().keys(), ...named.filter((one) => wants(assigned.query, one))])];
+  }
+
+  /** False: there is more to do. */
+  async #step(workspace: string): Promise<boolean> {
+    const assignment = this.#options.assigned.of(workspace);
+    if (assignment !== "leaving") this.#leavingSince.delete(workspace);
+    switch (assignment) {
+      case "own":
+        await this.#own(workspace);
+        return true;
+      case "taking":
+        return await this.#take(workspace);
+      case "leaving":
+        return await this.#leave(workspace);
+      default:
+        return true;
+    }
+  }
+
+  /** What this query is no longer set to have, another one may take. */
+  async #own(workspace: string): Promise<void> {
+    const { query } = this.#options.assigned;
+    const offered = !wants(query, workspace);
+    const { at, offered: before } = queriesOf(this.#options.assigned.entries(), workspace);
+    this.#projections.begin(workspace);
+    if (before === offered) return;
+    await this.#change(workspace, (entry) => (entry.at === at ? { ...entry, offered } : entry));
+    if (offered) this.#options.logger.info({ workspace }, "the workspace is given up: another query may take it over");
+  }
+
+  async #take(workspace: string): Promise<boolean> {
+    const { assigned, database, states, logger } = this.#options;
+    const { name } = assigned.query;
+    const { at, also } = queriesOf(assigned.entries(), workspace);
+    const checkpoint = await readAnyCheckpoint(database.db, workspace);
+    if (checkpoint !== undefined && (checkpoint.removed || !also.includes(name))) {
+      // Nobody asked these tables whether they have what was erased since.
+      await this.#delete(workspace, checkpoint);
+      return false;
+    }
+    if (checkpoint === undefined && !(await this.#mayBegin(workspace))) return false;
+    assigned.begin(workspace);
+    this.#projections.begin(workspace);
+    const state = states.of(workspace);
+    if (!(await isCaughtUp(state))) return false;
+    await this.#change(workspace, (entry) =>
+      assignmentOf(assigned.query, workspace, entry) !== "taking"
+        ? entry
+        : { at: name, also: [...new Set([entry.at, ...entry.also])].filter((one) => one !== name), offered: false },
+    );
+    if (assigned.of(workspace) === "own")
+      logger.info({ workspace, from: queryNamed(at) }, "the workspace was taken over");
+    return true;
+  }
+
+  /**
+   * Enters the map, unless a developer of the workspace is being erased. The erasure may have asked all queries whether the name
+   * has left their tables before this one was in the map, and what it removes from the log has no mark there.
+   */
+  async #mayBegin(workspace: string): Promise<boolean> {
+    const { assigned } = this.#options;
+    const { name } = assigned.query;
+    const isErasing = async () => (await this.#erasures.open()).some((one) => one.workspace === workspace);
+    const { also } = queriesOf(assigned.entries(), workspace);
+    if (assigned.isBegun(workspace) && also.includes(name)) return true;
+    if (await isErasing()) return false;
+    await this.#change(workspace, (entry) =>
+      entry.at === name || entry.also.includes(name) ? entry : { ...entry, also: [...entry.also, name] },
+    );
+    if (!(await isErasing())) return true;
+    await this.#change(workspace, (entry) => without(entry, name));
+    return false;
+  }
+
+  /** Of rows that are marked already, the projection deletes what is left. */
+  async #delete(workspace: string, { removed }: CheckpointRow): Promise<void> {
+    if (!removed) await forgetWorkspace(this.#options.database.db, workspace);
+    if (removed) this.#projections.begin(workspace);
+    else this.#projections.restart(workspace);
+  }
+
+  async #leave(workspace: string): Promise<boolean> {
+    const { assigned, database, leaveMs, logger } = this.#options;
+    const since = this.#leavingSince.get(workspace) ?? performance.now();
+    this.#leavingSince.set(workspace, since);
+    this.#projections.begin(workspace);
+    if (performance.now() - since < leaveMs) return false;
+    assigned.found(await this.#map.read());
+    if (assigned.of(workspace) !== "leaving") return false;
+    const checkpoint = await readAnyCheckpoint(database.db, workspace);
+    if (checkpoint === undefined) {
+      await this.#change(workspace, (entry) =>
+        assignmentOf(assigned.query, workspace, entry) === "leaving" ? without(entry, assigned.query.name) : entry,
+      );
+      logger.info({ workspace }, "the workspace has another query now, and its rows here are deleted");
+      return true;
+    }
+    await this.#delete(workspace, checkpoint);
+    return false;
+  }
+
+  async #change(workspace: string, change: (entry: WorkspaceQueries) => WorkspaceQueries): Promise<void> {
+    this.#options.assigned.found(await this.#map.change(workspace, change));
+  }
+}
+
+function without(entry: WorkspaceQueries, name: string): WorkspaceQueries {
+  return entry.also.includes(name) ? { ...entry, also: entry.also.filter((one) => one !== name) } : entry;
+}
+
+/** Whether the tables have what the log has now, apart from what it has got meanwhile. */
+async function isCaughtUp({ log, progress, waitingFor }: WorkspaceState): Promise<boolean> {
+  if (log === undefined || waitingFor !== undefined) return false;
+  const { lastOffset, mayBeBehind } = await log.bounds();
+  return mayBeBehind !== true && (await progress.reached(lastOffset, caughtUpMs));
+}
