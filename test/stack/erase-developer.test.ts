@@ -2,8 +2,13 @@ import { jetstreamManager } from "@nats-io/jetstream";
 import { scenario } from "@tapedeck/query/testing/scenario";
 import { auditEntryOf } from "@tapedeck/shared/audit/entry";
 import { openAuditStore } from "@tapedeck/shared/audit/store";
+import { DeveloperErasureStore, developerKey } from "@tapedeck/shared/log/erasures/developer-erasures";
+import { sequenceOf } from "@tapedeck/shared/log/offset";
+import { QueryMapStore } from "@tapedeck/shared/log/queries/query-map";
 import { streamOf } from "@tapedeck/shared/log/subjects";
+import { reportTablesEnds } from "@tapedeck/shared/log/tables-end";
 import { sourceName } from "@tapedeck/shared/source";
+import { until } from "@tapedeck/shared/testing/until";
 import { openTokenStore } from "@tapedeck/shared/tokens/store";
 import { makeToken } from "@tapedeck/shared/tokens/token";
 import { connect, type NatsConnection } from "nats";
@@ -162,5 +167,25 @@ it("a developer who is recorded again afterwards may be erased again", async () 
   await on.seed(recorded(developer, "shop", ["01KE3M9Z6Q4W8T2V5X7Y9A1B44"]));
   expect(await get("sessions")).toContain("01KE3M9Z6Q4W8T2V5X7Y9A1B44");
   expect((await erase(developer)).lines.at(-2)).toMatchObject({ state: "done", sessions: 1 });
+  expect(await places()).toEqual([]);
+});
+
+it("waits for every query whose tables may have the name, not only for the one that answers", async () => {
+  await on.seed(recorded(developer, "shop", ["01KE3M9Z6Q4W8T2V5X7Y9A1B45"]));
+  const map = new QueryMapStore(nats);
+  const second = "second:7053";
+  await map.change("acme", (entry) => ({ ...entry, also: [second] }));
+  const erasing = erase(developer);
+  const erasures = new DeveloperErasureStore(nats);
+  const waits = async () => (await erasures.of(developerKey({ workspace: "acme", developer })))?.waitsFor;
+  await until(async () => (await waits()) === "query, whose tables still have the name", {
+    message: "the erasure to wait for the second query",
+  });
+  expect(await places()).toContainEqual(expect.stringContaining(streamOf("acme")));
+  const { lastOffset } = await on.log.reader.bounds();
+  const end = { epoch: on.log.epoch, seq: sequenceOf(lastOffset) };
+  using _ = reportTablesEnds(nats, () => new Map([["acme", end]]), { query: second, isOwn: () => false });
+  expect((await erasing).lines.at(-2)).toMatchObject({ state: "done", sessions: 1 });
+  await map.change("acme", (entry) => ({ ...entry, also: [] }));
   expect(await places()).toEqual([]);
 });

@@ -24,3 +24,12 @@ it("its port is bounded by the same settings as the gateway's", () => {
 it("its health endpoint accepts the gateway's hosts", () => {
   expect(yaml("gateway: { hosts: [deck.example.com] }")().health.hosts).toEqual(["deck.example.com"]);
 });
+
+it("a query beside the default one says by which address it is reached", () => {
+  const { advertise, workspaces } = yaml("query: { advertise: 'b:7053', workspaces: [acme, team-*] }")();
+  expect({ advertise, workspaces }).toEqual({ advertise: "b:7053", workspaces: ["acme", "team-*"] });
+  expect(yaml("")()).toMatchObject({ advertise: "", workspaces: [] });
+  expect(yaml("query: { workspaces: [acme] }")).toThrow("query.workspaces: it needs query.advertise");
+  expect(yaml("query: { workspaces: [Acme], advertise: 'b:7053' }")).toThrow('"Acme" is no workspace');
+  expect(yaml("query: { advertise: b }")).toThrow('query.advertise: "b" is not host:port');
+});

@@ -99,6 +99,7 @@ it("a workspace is taken over while it is written, and given back; the others st
   await using query = await at.startSecond({ batchEvents: 20 });
   using askFirst = queryClient(first.address);
   using askSecond = queryClient(query.address);
+  const before = await at.end("acme");
   let last = logStart;
   while ((await at.entry()).at === defaultQuery) {
     await at.writeSome(3);
@@ -108,6 +109,7 @@ it("a workspace is taken over while it is written, and given back; the others st
     last = offset;
   }
   expect((await at.entry()).at).toBe(second);
+  expect(sequenceOf(query.positionOf("acme"))).toBeGreaterThanOrEqual(before);
   await at.writeSome(50);
   await isOver(at, urls.first);
   await isWhole(at, query, urls.second);

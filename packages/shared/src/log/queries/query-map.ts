@@ -123,7 +123,7 @@ export class QueryMapStore {
 /** A change is heard at once, or noticed within this time where the message was lost. */
 export const queryMapMs = 5_000;
 
-/** Calls `read` with the map at first, and whenever it may have changed, until it is disposed. */
+/** Calls `found` with the map at first, and whenever it may have changed, until it is disposed. */
 export function watchQueryMap(
   nats: NatsConnection,
   found: (map: QueryMap) => void,
@@ -134,18 +134,22 @@ export function watchQueryMap(
 } {
   const store = new QueryMapStore(nats);
   let isOver = false;
+  let last: Promise<unknown> = Promise.resolve();
+  // One after the other, so that what is found last is the newest.
   const read = async () => {
+    await last.catch(() => {});
     const map = await store.read();
     if (!isOver) found(map);
   };
   // What is heard may have been refused by the stream, so it is read.
   const again = () => {
-    read().catch(() => {}); // the next time will do
+    last = read().catch(() => {}); // the next time will do
   };
   const subscription = nats.subscribe(queryMapSubject, { callback: again });
   const timer = startInterval(again, everyMs).unref();
   const loaded = read();
   loaded.catch(() => {});
+  last = loaded;
   return {
     loaded,
     [Symbol.dispose]: () => {
