@@ -22,7 +22,7 @@ export async function adminHere(data: string): Promise<WorkspaceAdmin> {
   if (ingest === undefined || queryAddress === undefined)
     throw new CommandError("the running `tapedeck up` is older than this command: restart it first.");
   const channel = credentials.createInsecure();
-  const addresses = { ingest, query: queryAddress };
+  const addresses = { ingest, queries: () => [queryAddress] };
   const services = stack.use(maintainClient(addresses, servicesKey, channel, { "grpc.enable_http_proxy": 0 }));
   const query = stack.use(queryClient(queryAddress, servicesKey, timeoutMs, channel));
   const deps = { nats: () => ({ connection }), query, services };
