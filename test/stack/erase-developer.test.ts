@@ -56,7 +56,7 @@ async function places(): Promise<string[]> {
   const found: string[] = [];
   const jsm = await jetstreamManager(nats);
   for await (const { config, state } of jsm.streams.list()) {
-    for (let seq = state.first_seq; seq <= state.last_seq; seq++) {
+    for (let seq = Math.max(1, state.first_seq); seq <= state.last_seq; seq++) {
       const message = await jsm.streams.getMessage(config.name, { seq });
       const text = message === null ? "" : `${message.subject} ${new TextDecoder().decode(message.data)}`;
       const goes = message?.data.length === 0 && message.header.get("Nats-TTL") === "60s";

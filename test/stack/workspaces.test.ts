@@ -68,6 +68,16 @@ async function tapedeck(args: readonly string[], token: string) {
   return { code: await cli.ended, out: cli.stdout(), err: cli.stderr() };
 }
 
+/** Reads a stream until the server ends it. */
+function follow(token: string) {
+  let text = "";
+  const read = async () => {
+    const { body } = await fetch(`http://${stack.http}/api/v1/stream?after=start`, { headers: bearing(token) });
+    for await (const chunk of body ?? []) text += Buffer.from(chunk).toString();
+  };
+  return { ended: read(), text: () => text };
+}
+
 it("an admin sees the workspaces of the token, and nobody else any", async () => {
   const all = await call("GET", "workspaces", everywhere);
   const names = all.lines[0].items.map(({ workspace }: { workspace: string }) => workspace);
@@ -120,6 +130,8 @@ it("a removed workspace is answered by nothing from then on, others are untouche
   const theirs = (await call("GET", "workspaces/acme", everywhere)).lines[0];
   const list = await tapedeck(["workspace", "list"], everywhere);
   expect(list).toMatchObject({ code: 0, out: expect.stringMatching(/^globex +3 +\d+ .*follow +for ever$/m) });
+  const followed = follow(hers);
+  await until(() => followed.text().includes("hush-globex"), { message: "a follower to have read it" });
   const unsure = await tapedeck(["workspace", "remove", "globex"], everywhere);
   expect(unsure).toMatchObject({ code: 1, err: expect.stringContaining("nothing was removed") });
   const removed = await tapedeck(["workspace", "remove", "globex", "--yes"], everywhere);
@@ -131,6 +143,11 @@ it("a removed workspace is answered by nothing from then on, others are untouche
   for (const path of ["sources", "sessions", "operations", "search", "events"]) {
     expect(JSON.stringify((await call("GET", path, hers)).lines)).not.toContain("hush-globex");
   }
+  // A live follower gets an error, and nothing of a log that begins later.
+  await followed.ended;
+  expect(followed.text()).toMatch(
+    /"code":"not_ready","message":"the log was replaced by another one: connect again"\}\}\s*$/,
+  );
   const audit = (await call("GET", "audit", hers)).lines;
   expect(audit.filter(({ action }) => action === "workspace.removed")).toMatchObject([
     { who: "op", workspace: "globex", about: { messages: globex.events.length } },

@@ -10,6 +10,7 @@ import { expect, it } from "vitest";
 import { type Database, openDatabase } from "./db/database.ts";
 import { type Lane, Pipelines } from "./db/pipelines.ts";
 import { deleteWorkspace, forgetWorkspace } from "./projecting/forget/workspace.ts";
+import { rebuild } from "./projecting/rebuild.ts";
 import { rebuildWorkspace } from "./projecting/rebuild-workspace.ts";
 import { queryClient, readiness } from "./testing/client.ts";
 import { migrated } from "./testing/migrated.ts";
@@ -315,6 +316,33 @@ it("a removal that query hears of, or that ended while it was stopped, leaves no
   expect((await ask.listSessions({ workspace: "globex" })).items).toHaveLength(1);
   expect((await ask.listOperations({ workspace: "globex" })).items).toEqual([]);
   expect(await rowsOf(database, "acme")).toEqual(before);
+});
+
+it("a workspace that is removed while tables are rebuilt stays hidden in the new ones, and its rows go", async ({
+  signal,
+}) => {
+  await using on = await stage();
+  await using logs = await streams(on, both);
+  for (const workspace of both) await write(logs.log(workspace), build(workspace).events);
+  await using database = openDatabase({ url: on.databaseUrl, connections: 1 });
+  const { databaseUrl } = on;
+  // The new tables have both when it is removed.
+  const isRemoved = (workspace: string) => workspace === "globex";
+  const options = { databaseUrl, logs: { ...logs.logs, isRemoved }, views: views({ textRows: false }), signal };
+  expect(await rebuildWorkspace({ ...options, workspace: "globex" })).toBe(false);
+  expect(await rebuild(options)).toBe(true);
+  const { rows } = await sql<{ workspace: string; removed: boolean }>`
+    select workspace, removed from checkpoint order by workspace`.execute(database.db);
+  expect(rows).toEqual([
+    { workspace: "acme", removed: false },
+    { workspace: "globex", removed: true },
+  ]);
+  expect(await rowsOf(database, "globex")).toMatchObject({ sources: 1 });
+  await logs.remove("globex");
+  await using _query = await logs.startQuery();
+  const areGone = async () => Object.values(await rowsOf(database, "globex")).every((count) => count === 0);
+  await until(areGone, { message: "the rows to be gone" });
+  expect(await rowsOf(database, "acme")).toMatchObject({ sources: 1, sessions: 1 });
 });
 
 /** Deletes rows of a removed workspace until so many transactions are over. */

@@ -44,6 +44,7 @@ export async function rebuildWorkspace(options: RebuildWorkspace): Promise<boole
   });
   for await (const applied of work) {
     onProgress({ workspace, ...applied });
+    if (logs.isRemoved(workspace, log.epoch)) return false;
     if (applied.position < bounds.lastOffset || !(await replaceRows(live, workspace))) continue;
     await dropSchemas(shadow, shadowSchema);
     return true;

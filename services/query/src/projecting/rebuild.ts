@@ -21,7 +21,7 @@ import { hasEvents } from "./workspace-projection.ts";
 
 export type Rebuild = {
   readonly databaseUrl: string;
-  readonly logs: Pick<WorkspaceLogs, "names" | "of">;
+  readonly logs: Pick<WorkspaceLogs, "names" | "of" | "isRemoved">;
   readonly views: readonly View[];
   readonly limits?: BatchLimits;
   /** Begin anew: an earlier rebuild may have what was removed from the log since. */
@@ -71,6 +71,7 @@ export async function rebuild(options: Rebuild): Promise<boolean> {
         if (!isAnalyzed) await analyze(shadow);
         isAnalyzed = true;
         await work.beginNew();
+        await hideRemoved(shadow, options);
         const toFill = await swap(shadow, projectionVersion(views), signal);
         if (toFill !== undefined) {
           if (fill === undefined) await fillViews(shadow, toFill, { signal, onUnfilled });
@@ -86,6 +87,14 @@ export async function rebuild(options: Rebuild): Promise<boolean> {
   }
   tables.lost.throwIfAborted();
   return false;
+}
+
+/** An earlier rebuild may have read the log of a workspace that was removed since. */
+async function hideRemoved({ db }: Database, { logs }: Pick<Rebuild, "logs">): Promise<void> {
+  for (const { workspace, epoch } of await readCheckpoints(db)) {
+    if (!logs.isRemoved(workspace, epoch)) continue;
+    await db.updateTable("checkpoint").set({ removed: true }).where("workspace", "=", workspace).execute();
+  }
 }
 
 /** The projections into the new tables. */

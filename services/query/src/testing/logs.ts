@@ -8,8 +8,12 @@ import type { WorkspaceLogs } from "../projecting/workspace-logs.ts";
 export const acme = "acme";
 
 /** The logs of the workspaces that are in one log. */
-export function logsIn(log: LogReader): Pick<WorkspaceLogs, "names" | "of"> {
-  return { names: () => workspacesIn(log), of: async (workspace) => limitedTo(log, workspace) };
+export function logsIn(log: LogReader): Pick<WorkspaceLogs, "names" | "of" | "isRemoved"> {
+  return {
+    names: () => workspacesIn(log),
+    of: async (workspace) => limitedTo(log, workspace),
+    isRemoved: () => false,
+  };
 }
 
 /** Reads what is of the workspace where all is asked for. */

@@ -188,7 +188,7 @@ it("a workspace is not removed while somebody records there, and nobody begins t
   await expect(beginRemoval({ workspace: "never", ...caller }, stores)).rejects.toMatchObject({ code: "not_found" });
 });
 
-it("an ingest that looks at what is recorded begins no log in a workspace that is removed meanwhile", async () => {
+it("an ingest that surveys the workspaces begins no log in one that is removed meanwhile", async () => {
   await record("acme");
   await using elsewhere = await storesOn(server.url, "other");
   const known = new WorkspaceStore(stores.nats);

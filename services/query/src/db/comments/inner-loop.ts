@@ -167,7 +167,8 @@ export const innerLoopComments: Readonly<Record<string, RelationComment>> = {
     },
   },
   build_times_daily: {
-    about: "One row for each developer, project, artifact and day, with exact percentiles of the builds that ran.",
+    about:
+      "One row for each developer, project, artifact and day, with exact percentiles of the builds that ran. Rows whose developer is empty count the builds of sessions that expired (`retention.facts`); their percentiles are up to 1 % off.",
     columns: { ...buildDay, failure_rate: "failed / builds, 0 to 1; null without builds." },
   },
   build_days: {
