@@ -212,9 +212,10 @@ export class EraseJobs implements AsyncDisposable {
   async #marked(store: Store, erasure: Erasure, signal: AbortSignal): Promise<Erasure> {
     if (erasure.markedSeq !== undefined) return erasure;
     const { recordFact } = this.#options;
-    const { session, removedSeq } = erasure;
+    const { session, removedSeq, endSeq } = erasure;
     const source = erasure.source as SourceName;
-    const found = await findIn({ source, session, afterOffset: endOf(removedSeq) }, { ...store, signal });
+    const until = endSeq === undefined ? undefined : endOf(endSeq);
+    const found = await findIn({ source, session, afterOffset: endOf(removedSeq) }, { ...store, signal }, until);
     if (!found.marked && found.ownOrdinals.length > 0) {
       const ordinals = rangesOf(found.ownOrdinals).map(({ first, last }) => ({
         channel: ownChannel,
@@ -224,7 +225,7 @@ export class EraseJobs implements AsyncDisposable {
       await recordFact(source, session, sessionErased(session, ordinals, erasure.kind === "retention"));
     }
     // What follows a mark was imported anew.
-    const lastSeq = found.marked ? erasure.lastSeq : found.lastSeq;
+    const lastSeq = found.marked || endSeq !== undefined ? erasure.lastSeq : found.lastSeq;
     return { ...erasure, lastSeq, markedSeq: await endSequence(store) };
   }
 

@@ -59,34 +59,82 @@ export function sessionSubjects(workspace: string): readonly string[] {
 export type SessionLocation = { readonly source: SourceName; readonly session: string; readonly afterOffset: Offset };
 
 /**
- * What Tapedeck's own channel says of a session: it is small, however large the session is. Rejects when the signal aborts:
- * a part of the ordinals would be taken for all of them.
+ * What Tapedeck's own channel says of a session: it is small, however large the session is. `untilOffset`: nothing of it is after
+ * that, but maybe its mark. Rejects when the signal aborts: a part of the ordinals would be taken for all of them.
  */
 export async function findIn(
-  { source, session, afterOffset }: SessionLocation,
-  { log, signal }: EraseDeps,
+  location: SessionLocation,
+  deps: EraseDeps,
+  untilOffset?: Offset,
 ): Promise<SessionToErase> {
-  const { lastOffset } = await log.reader.bounds();
-  const subjects = [channelFilter(source, ownChannel)];
-  const ownOrdinals: number[] = [];
-  let marked = false;
-  let goesOn = false;
-  let endOffset = lastOffset;
-  for await (const { event, offset } of log.reader.history({ afterOffset, subjects }, lastOffset, signal)) {
-    if (event.session !== session) {
-      if (event.session !== "" && endOffset === lastOffset) endOffset = offset;
-      continue;
+  const [found] = await findAllIn([location], deps, untilOffset);
+  if (found === undefined) throw new Error("nothing was looked for");
+  return found;
+}
+
+/** The same of several sessions of one source, the oldest first: its channel is read once. */
+export async function findAllIn(
+  locations: readonly SessionLocation[],
+  { log, signal }: EraseDeps,
+  untilOffset?: Offset,
+): Promise<readonly SessionToErase[]> {
+  const [first] = locations;
+  if (first === undefined) return [];
+  const lastOffset = untilOffset ?? (await log.reader.bounds()).lastOffset;
+  const sessions = new Map(locations.map((one) => [one.session, new OwnEvents(one)]));
+  /** The sessions after whose events no other session's came. */
+  const open = new Set<OwnEvents>();
+  const from = { afterOffset: first.afterOffset, subjects: [channelFilter(first.source, ownChannel)] };
+  for await (const { event, offset } of log.reader.history(from, lastOffset, signal)) {
+    if (event.session === "") continue;
+    const own = sessions.get(event.session);
+    for (const other of open) {
+      if (other === own) continue;
+      other.endOffset = offset;
+      open.delete(other);
     }
-    endOffset = lastOffset;
-    // Events after a mark were imported anew.
-    marked = event.kind === "session.erased";
-    if (marked) continue;
-    ownOrdinals.push(Number(event.ordinal));
-    goesOn = goesOnAfter(event) ?? goesOn;
+    if (own === undefined) continue;
+    own.add(event);
+    open.add(own);
   }
   signal.throwIfAborted();
-  const [lastSeq, endSeq] = [sequenceOf(lastOffset), sequenceOf(endOffset)];
-  return { source, session, lastSeq, endSeq, ownOrdinals, marked, goesOn };
+  return [...sessions.values()].map((own) => own.upTo(lastOffset));
+}
+
+class OwnEvents {
+  readonly #location: SessionLocation;
+  readonly #ordinals: number[] = [];
+  #marked = false;
+  #goesOn = false;
+  /** Undefined while no event of another session came after its own. */
+  endOffset: Offset | undefined;
+
+  constructor(location: SessionLocation) {
+    this.#location = location;
+  }
+
+  add(event: Event): void {
+    this.endOffset = undefined;
+    // Events after a mark were imported anew.
+    this.#marked = event.kind === "session.erased";
+    if (this.#marked) return;
+    this.#ordinals.push(Number(event.ordinal));
+    this.#goesOn = goesOnAfter(event) ?? this.#goesOn;
+  }
+
+  upTo(lastOffset: Offset): SessionToErase {
+    const { source, session } = this.#location;
+    const [lastSeq, endSeq] = [sequenceOf(lastOffset), sequenceOf(this.endOffset ?? lastOffset)];
+    return {
+      source,
+      session,
+      lastSeq,
+      endSeq,
+      ownOrdinals: this.#ordinals,
+      marked: this.#marked,
+      goesOn: this.#goesOn,
+    };
+  }
 }
 
 /** Undefined for an event that does not concern it. */

@@ -5,7 +5,7 @@ import type { Logger } from "@tapedeck/shared/service/logger";
 import type { SourceName } from "@tapedeck/shared/source";
 import { delay } from "@tapedeck/shared/sync/delay";
 import type { OpenStores } from "../../store.ts";
-import { findIn, goesOnAfter, type SessionLocation } from "../maintain/erase-session.ts";
+import { findAllIn, goesOnAfter, type SessionLocation } from "../maintain/erase-session.ts";
 import { workspaceOf } from "../maintain/erasures.ts";
 import type { Store } from "../recorder-options.ts";
 import type { Retentions } from "./retentions.ts";
@@ -88,20 +88,30 @@ export class SessionExpiry implements AsyncDisposable {
     if (store === undefined) return;
     const sessions = await this.#before(store, new Date(Date.now() - facts * 1_000), signal);
     let expired = 0;
-    for (const location of sessions) {
-      const reading = this.#readings.get(workspace);
-      const found = await findIn(location, { ...store, signal });
+    for (const locations of Map.groupBy(sessions, ({ source }) => source).values()) {
+      expired += await this.#expireSome(locations, store, signal);
+    }
+    if (expired > 0) logger.info({ workspace, sessions: expired }, "sessions are erased that are too old");
+  }
+
+  /** Sessions of one source. Resolves with how many are erased. */
+  async #expireSome(locations: readonly KnownSession[], store: Store, signal: AbortSignal): Promise<number> {
+    const { workspace } = store;
+    const byId = new Map(locations.map((one) => [one.session, one]));
+    let expired = 0;
+    for (const found of await findAllIn(locations, { ...store, signal })) {
+      const location = byId.get(found.session);
       // It went on later: what is read next says so.
-      if (found.goesOn && !found.marked) continue;
+      if (location === undefined || (found.goesOn && !found.marked)) continue;
       if (!found.marked) {
         await this.#turn(workspace, signal);
-        if (signal.aborted) return;
+        if (signal.aborted) return expired;
         await this.#erasures.begin(erasureOf(location, found, store));
         expired++;
       }
-      reading?.sessions.delete(location.session);
+      this.#readings.get(workspace)?.sessions.delete(found.session);
     }
-    if (expired > 0) logger.info({ workspace, sessions: expired }, "sessions are erased that are too old");
+    return expired;
   }
 
   /** The sessions that ended before a time, the oldest first. */
