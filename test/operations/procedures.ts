@@ -234,6 +234,23 @@ export const procedures: Readonly<Record<string, readonly (readonly [path: strin
     ["packages/shared/src/service/loop-delay.test.ts", "gives everyone who reads the longest turn"],
   ],
   TapedeckFilesExhausted: [["test/operations/alert-conditions.long.test.ts", "of connections that use files"]],
+  "Remove a workspace": [
+    [
+      "test/stack/workspaces.test.ts",
+      "a removed workspace is answered by nothing from then on, others are untouched, and its name begins anew",
+    ],
+    [
+      "test/faults/maintenance/remove-workspace.long.test.ts",
+      "a removal is brought to its end, whatever is killed meanwhile, and the name begins anew",
+    ],
+  ],
+  "How long it is kept": [
+    ["test/stack/workspaces.test.ts", "the retention of a workspace is changed over the API and by the CLI"],
+    [
+      "services/ingest/src/record/retention/session-expiry.nats.test.ts",
+      "sessions that ended longer ago than their workspace keeps them go, one that goes on stays until it has ended",
+    ],
+  ],
   TapedeckCertificateExpires: [
     ["test/operations/certificates.test.ts", "metrics say until when the certificates of query and ingest are valid"],
   ],

@@ -91,7 +91,7 @@ it("an admin sees the workspaces of the token, and nobody else any", async () =>
       bytes: expect.any(Number),
       oldestAt: expect.any(String),
       newestAt: expect.any(String),
-      tables: { sources: 3, events: globex.events.length, behindMessages: 0, waitsFor: null },
+      tables: { sources: 3, events: globex.events.length, behindMessages: 0, query: "", waitsFor: null },
       retention: { factsSeconds: null, textSeconds: null, isDefault: true },
     },
   ]);

@@ -10,7 +10,7 @@ const workspace = (name: string, bytes: number, behindMessages: number | undefin
   bytes,
   oldestAt: null,
   newestAt: null,
-  tables: behindMessages === undefined ? null : { sources: 1, events: 1, behindMessages, waitsFor: null },
+  tables: behindMessages === undefined ? null : { sources: 1, events: 1, behindMessages, query: "", waitsFor: null },
   retention: null,
 });
 

@@ -176,6 +176,7 @@ function apiOptions(
     key: config.servicesKey,
     timeoutMs: config.timeoutMs,
     database: readiness.database,
+    name: config.workspaces.length > 0 ? config.advertise : "",
     waitsFor: (workspace) => readiness.states.get(workspace)?.waitingFor ?? "",
     rebuild: async ({ workspace, signal, ...options }) => {
       const parts = {

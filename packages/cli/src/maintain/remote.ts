@@ -64,6 +64,8 @@ export type ListedWorkspace = {
     readonly sources: number;
     readonly events: number;
     readonly behindMessages: number;
+    /** The query that has them; empty: the default one. */
+    readonly query: string;
     readonly waitsFor: string | null;
   } | null;
   readonly retention: WorkspaceRetention | null;

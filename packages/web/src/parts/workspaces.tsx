@@ -13,6 +13,7 @@ export type Workspace = {
     readonly sources: number;
     readonly events: number;
     readonly behindMessages: number;
+    readonly query: string;
     readonly waitsFor: string | null;
   } | null;
   readonly retention: { readonly factsSeconds: number | null; readonly textSeconds: number | null } | null;
@@ -98,7 +99,8 @@ function tablesText(state: Workspace["state"], tables: Workspace["tables"]): str
   if (state === "lost") return "their log is lost";
   if (tables === null) return "not known";
   if (tables.waitsFor !== null) return tables.waitsFor;
-  return tables.behindMessages === 0 ? "up to date" : `${plural(tables.behindMessages, "message")} behind`;
+  const at = tables.query === "" ? "" : ` at ${tables.query}`;
+  return tables.behindMessages === 0 ? `up to date${at}` : `${plural(tables.behindMessages, "message")} behind${at}`;
 }
 
 function keptText({ factsSeconds, textSeconds }: NonNullable<Workspace["retention"]>): string {

@@ -50,6 +50,8 @@ export type ApiOptions = {
   readonly rebuild: RebuildTables;
   /** Why a workspace is not projected now; empty: it is. */
   readonly waitsFor: (workspace: string) => string;
+  /** The name by which other queries know this one; empty: the default one. */
+  readonly name: string;
   /** Receives the cause of an error that callers see only as "internal error". */
   readonly onError: (method: string, cause: unknown) => void;
 };
@@ -78,7 +80,7 @@ export async function startApi(depsOf: DepsOf, options: ApiOptions): Promise<Que
     position: calls.unary("Position", own, position),
     setAside: calls.unary("SetAside", own, setAside),
     // Also of a workspace whose tables are not answered from.
-    workspaces: calls.unary("Workspaces", () => "", workspaces(options.waitsFor)),
+    workspaces: calls.unary("Workspaces", () => "", workspaces(options)),
     rebuild: calls.rebuild(),
   });
   const { port: bound, ...listener } = await listenGrpc(

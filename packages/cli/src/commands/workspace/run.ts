@@ -120,7 +120,8 @@ function tablesText(state: ListedWorkspace["state"], tables: ListedWorkspace["ta
   if (state === "lost") return "their log is lost";
   if (tables === null) return "query does not answer";
   if (tables.waitsFor !== null) return `wait: ${tables.waitsFor}`;
-  return tables.behindMessages === 0 ? "follow" : `${tables.behindMessages} messages behind`;
+  const at = tables.query === "" ? "" : ` at ${tables.query}`;
+  return tables.behindMessages === 0 ? `follow${at}` : `${tables.behindMessages} messages behind${at}`;
 }
 
 function keptText(retention: ListedWorkspace["retention"]): string {

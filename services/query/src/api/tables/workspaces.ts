@@ -11,8 +11,14 @@ type CountedWorkspace = Pick<CheckpointRow, "workspace" | "epoch" | "position" |
   readonly events: number;
 };
 
-/** `waitsFor`: why a workspace is not projected now; empty: it is. */
-export function workspaces(waitsFor: (workspace: string) => string) {
+type WorkspacesOptions = {
+  /** Why a workspace is not projected now; empty: it is. */
+  readonly waitsFor: (workspace: string) => string;
+  /** This query's name; empty: the default one. */
+  readonly name: string;
+};
+
+export function workspaces({ waitsFor, name: query }: WorkspacesOptions) {
   return async ({ database }: ApiDeps, { workspace }: WorkspacesRequest): Promise<WorkspacesResponse> => {
     const which = workspace === "" ? sql`true` : sql`c.workspace = ${workspace}`;
     const rows = await readConsistently(database(), workspace, async (tx) => {
@@ -31,6 +37,7 @@ export function workspaces(waitsFor: (workspace: string) => string) {
         events: BigInt(events),
         waits_for: waitsFor(name),
         removed,
+        query,
       })),
     };
   };

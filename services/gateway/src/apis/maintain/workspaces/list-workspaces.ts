@@ -84,6 +84,7 @@ function tablesOf(log: StreamInfo | undefined, tables: ProjectedWorkspace | unde
     sources: Number(tables?.sources ?? 0),
     events: Number(tables?.events ?? 0),
     behindMessages: Math.max(0, last - reached),
+    query: tables?.query ?? "",
     waitsFor: tables?.waits_for || null,
   };
 }

@@ -30,6 +30,7 @@ export const workspace = z
         sources: count("Sources that were recorded."),
         events: count("Events that were recorded, erased ones too."),
         behindMessages: count("How many messages of the log the tables are behind."),
+        query: text("The query that has them, as its `query.advertise` says; empty: the default one.", ""),
         waitsFor: z.string().nullable().describe("Why the log is not projected now; `null`: it is."),
       })
       .nullable()
