@@ -160,7 +160,7 @@ it("of two queries that are set to take a workspace over one does, and the other
   expect(first.positionOf("globex")).toBe(endOf(await at.end("globex")));
 });
 
-it("what is killed at a step of a take-over goes on from there", async () => {
+it("a query that is killed at a step of a take-over continues from there", async () => {
   await using at = await harness();
   const { urls, map, logs } = at;
   await at.writeSome(150);

@@ -26,7 +26,7 @@ export type OpenLogs = AsyncDisposable & {
   readonly nats: ConnectedLogs["nats"];
   /** Of the workspaces of this query. */
   readonly logs: WorkspaceLogs;
-  /** The workspaces that have a log, whoever projects them. */
+  /** All workspaces that have a log, also those of other queries. */
   readonly names: () => Promise<readonly string[]>;
 };
 

@@ -130,7 +130,7 @@ export class DeveloperJob {
     return undefined;
   }
 
-  /** Of all queries that have rows of the workspace: what one of them would still have comes back when it is the one that answers. */
+  /** Asks all queries that have rows of the workspace: what one of them still had would come back when it answers. */
   async #tablesReach(seq: Sequence, signal: AbortSignal): Promise<boolean> {
     const { nats, workspace, log } = this.#options.store;
     const end = performance.now() + tablesMs;

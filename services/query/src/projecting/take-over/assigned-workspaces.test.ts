@@ -6,7 +6,7 @@ const [b, c] = ["10.0.0.2:7053", "10.0.0.3:7053"];
 const first = { name: defaultQuery, patterns: [] };
 const second = { name: b, patterns: ["team-*", "acme"] };
 
-describe("what a query has to do with a workspace", () => {
+describe("the part of each query in a workspace", () => {
   const entry = (at: string, also: readonly string[] = [], offered = false) => ({ at, also, offered });
 
   it.each([

@@ -23,7 +23,7 @@ import { type AssignedWorkspaces, assignmentOf, queryNamed, wants } from "./assi
 export type TakeOverOptions = {
   readonly assigned: AssignedWorkspaces;
   readonly nats: NatsConnection;
-  /** The workspaces that have a log, whoever projects them. */
+  /** All workspaces that have a log, also those of other queries. */
   readonly names: () => Promise<readonly string[]>;
   readonly database: Database;
   readonly states: WorkspaceStates;
@@ -169,7 +169,7 @@ export class TakeOvers {
     return false;
   }
 
-  /** Of rows that are marked already, the projection deletes what is left. */
+  /** The projection deletes the rows once they are marked. */
   async #delete(workspace: string, { removed }: CheckpointRow): Promise<void> {
     if (!removed) await forgetWorkspace(this.#options.database.db, workspace);
     if (removed) this.#projections.begin(workspace);
