@@ -97,6 +97,17 @@ export const procedures: Readonly<Record<string, readonly (readonly [path: strin
     ],
     ["services/query/src/query.test.ts", "one query projects; the standby answers, and takes over"],
   ],
+  "A second query": [
+    [
+      "test/faults/take-over.long.test.ts",
+      "a workspace is taken over while it is recorded and read, through kills at each step",
+    ],
+    ["test/faults/take-over.long.test.ts", "a workspace is given back while it is recorded and read"],
+    [
+      "services/query/src/take-over.test.ts",
+      "of two queries that are set to take a workspace over one does, and the other says which has it",
+    ],
+  ],
   Watch: [["test/operations/alerts.test.ts", "every metric and label in the alerts is one that the services serve"]],
   "The log's disk is full": [
     [
