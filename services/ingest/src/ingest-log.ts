@@ -1,12 +1,6 @@
 import { statfs } from "node:fs/promises";
-import { type AuditEntry, auditEntryOf } from "@tapedeck/shared/audit/entry";
-import { erasedPerson } from "@tapedeck/shared/audit/person";
-import { openAuditStore } from "@tapedeck/shared/audit/store";
-import type { DeveloperErasure } from "@tapedeck/shared/log/erasures/developer-erasures";
-import type { Erasure } from "@tapedeck/shared/log/erasures/erasure-store";
 import { LogUnusableError } from "@tapedeck/shared/log/jetstream";
 import { openLogsOnRequest } from "@tapedeck/shared/log/open-on-request";
-import type { Removal } from "@tapedeck/shared/log/workspaces/workspace-store";
 import { reportCondition } from "@tapedeck/shared/service/condition";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
@@ -16,8 +10,8 @@ import type { IngestConfig } from "./config.ts";
 import type { DamageState, DamageWatch } from "./damage/damage-watch.ts";
 import { watchDamage } from "./damage/watch-damage.ts";
 import { PublishFailures } from "./local/publish-failures.ts";
-import { EraseJobs, type EraseJobsOptions } from "./record/maintain/erase-jobs.ts";
-import { workspaceOf } from "./record/maintain/erasures.ts";
+import { EraseJobs } from "./record/maintain/erase-jobs.ts";
+import { MaintenanceAudit } from "./record/maintain/maintenance-audit.ts";
 import type { Recorder } from "./record/recorder.ts";
 import { RemovalJobs } from "./record/removal/removal-jobs.ts";
 import { Retentions } from "./record/retention/retentions.ts";
@@ -51,6 +45,8 @@ export class IngestLog implements AsyncDisposable {
   readonly #watches = new Map<string, { readonly watch: DamageWatch; readonly stop: AbortController }>();
   /** The workspaces whose log can't be used, with the sentences for people. */
   readonly #unusable = new Map<string, string>();
+  readonly #audit: MaintenanceAudit;
+  #connection: OpenStores["nats"] | undefined;
   #stores: OpenStores | undefined;
   #erasing: EraseJobs | undefined;
   #removing: RemovalJobs | undefined;
@@ -63,10 +59,11 @@ export class IngestLog implements AsyncDisposable {
     this.#options = options;
     this.#failing.promise.catch(() => {});
     this.failures = new PublishFailures({ reach: () => this.reach(), logger, freeBytes: () => freeBytes(config) });
+    this.#audit = new MaintenanceAudit(() => this.#connection, logger);
     this.retentions = new Retentions({
       defaults: config.retention,
       stores: () => this.#stores,
-      audit: async (fields) => this.#append(this.#stores?.nats, fields),
+      audit: this.#audit.retention,
     });
     this.opening = this.#open();
   }
@@ -128,6 +125,7 @@ export class IngestLog implements AsyncDisposable {
         opened: (store) => this.#watch(store),
         removed: (workspace) => this.#forget(workspace),
       });
+      this.#connection = stores.nats;
       this.#removeWorkspaces(stores);
       await untilUsable(stores, config.workspace, logger, signal);
     } catch (cause) {
@@ -142,8 +140,8 @@ export class IngestLog implements AsyncDisposable {
 
   /** From the start: the removal of the own workspace may have been interrupted. */
   #removeWorkspaces(stores: OpenStores): void {
-    const audit = (removal: Removal) => this.#auditRemoval(stores, removal);
     const { signal } = this.#stop;
+    const { removal: audit } = this.#audit;
     this.#removing = new RemovalJobs({ stores, ingest: this.#ingest, audit, logger: this.#options.logger, signal });
   }
 
@@ -157,9 +155,7 @@ export class IngestLog implements AsyncDisposable {
       warnings: this.warnings,
     }));
     openLogsOnRequest(nats, async (workspace) => void (await stores.of(workspace)));
-    const audit: EraseJobsOptions["audit"] = (action, erasure) => this.#audit(stores, action, erasure);
-    const auditDeveloper: EraseJobsOptions["auditDeveloper"] = (action, erasure) =>
-      this.#auditDeveloper(stores, action, erasure);
+    const { session: audit, developer: auditDeveloper } = this.#audit;
     const recordFact: Recorder["recordFact"] = (...fact) => recorder().recordFact(...fact);
     const { signal } = this.#stop;
     const ingest = this.#ingest;
@@ -215,57 +211,6 @@ export class IngestLog implements AsyncDisposable {
       }
     };
     await Promise.all((names ?? []).map(survey));
-  }
-
-  async #audit(
-    { nats }: OpenStores,
-    action: Parameters<EraseJobsOptions["audit"]>[0],
-    erasure: Erasure,
-  ): Promise<void> {
-    const { source, session, events, who, kind, by } = erasure;
-    if (kind === "retention") return;
-    const about = { source, session, ...(events !== undefined && { events }) };
-    await this.#append(nats, {
-      action,
-      who,
-      kind,
-      workspace: workspaceOf(erasure),
-      ...(by !== undefined && { by }),
-      about,
-    });
-  }
-
-  /** The name is in the first entry alone, and replaced there before the second one is written. */
-  async #auditDeveloper(
-    { nats }: OpenStores,
-    action: Parameters<EraseJobsOptions["auditDeveloper"]>[0],
-    { workspace, developer = "", sessions, who, kind, by }: DeveloperErasure,
-  ): Promise<void> {
-    const about = action === "developer.erased" ? { developer: erasedPerson, sessions } : { developer };
-    await this.#append(nats, { action, who, kind, workspace, ...(by !== undefined && { by }), about });
-  }
-
-  async #auditRemoval({ nats }: OpenStores, { workspace, messages = 0, who, kind, by }: Removal): Promise<void> {
-    const about = { messages };
-    await this.#append(nats, {
-      action: "workspace.removed",
-      who,
-      kind,
-      workspace,
-      ...(by !== undefined && { by }),
-      about,
-    });
-  }
-
-  /** What can't be written there goes into this process's log, whole: an erasure must not wait for its entry. */
-  async #append(nats: OpenStores["nats"] | undefined, fields: Omit<AuditEntry, "time">): Promise<void> {
-    const entry = auditEntryOf(fields);
-    try {
-      if (nats === undefined) throw new Error("NATS is unavailable");
-      await (await openAuditStore(nats)).append(entry);
-    } catch (err) {
-      this.#options.logger.warn({ err, entry }, "this entry could not be written to the audit log");
-    }
   }
 }
 

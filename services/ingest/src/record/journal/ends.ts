@@ -144,7 +144,7 @@ class Ends implements LogEnds {
   async endOf(source: SourceName): Promise<SourceEnd | undefined> {
     // From the leader.
     const message = await this.#jsm.streams.getMessage(endsStream, { last_by_subj: endSubject(source) });
-    const stored = message === null ? undefined : this.#endIn(message.data);
+    const stored = message === null ? undefined : endIn(message.data, this.#removedEpochs);
     return further(stored, this.#known.get(source));
   }
 
@@ -156,14 +156,9 @@ class Ends implements LogEnds {
       if (message === null) return ends;
       seq = message.seq + 1;
       const source = sourceOfEndSubject(message.subject);
-      const last = further(this.#endIn(message.data), ends.get(source));
+      const last = further(endIn(message.data, this.#removedEpochs), ends.get(source));
       if (last !== undefined) ends.set(source, last);
     }
-  }
-
-  #endIn(data: Uint8Array): SourceEnd | undefined {
-    const end = parsed(data, endSchema) as SourceEnd | undefined;
-    return end !== undefined && this.#removedEpochs.includes(end.epoch) ? undefined : end;
   }
 
   async reserve(source: SourceName, max: number): Promise<number> {
@@ -308,6 +303,12 @@ class Ends implements LogEnds {
     await this.#writing;
     while (this.#unwritten.size > 0 && !this.#nc.isClosed()) if (!(await this.#writeSome(maxAtClose))) return;
   }
+}
+
+/** Undefined for that of a log that was removed. */
+function endIn(data: Uint8Array, removedEpochs: readonly string[]): SourceEnd | undefined {
+  const end = parsed(data, endSchema) as SourceEnd | undefined;
+  return end !== undefined && removedEpochs.includes(end.epoch) ? undefined : end;
 }
 
 function tooManyReserved(workspace: string, count: number): TapedeckError {

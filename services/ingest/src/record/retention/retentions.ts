@@ -4,12 +4,12 @@ import type {
   SetRetentionRequest_Period,
 } from "@tapedeck/proto/tapedeck/v1/maintain";
 import { callerKind } from "@tapedeck/shared/audit/caller-kind";
-import type { AuditEntry } from "@tapedeck/shared/audit/entry";
 import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import type { WatchedWorkspaces } from "@tapedeck/shared/log/workspaces/watch-workspaces";
 import { type Retention, WorkspaceStore } from "@tapedeck/shared/log/workspaces/workspace-store";
 import { isNamePart } from "@tapedeck/shared/source";
 import type { NatsConnection } from "nats";
+import type { MaintenanceAudit } from "../maintain/maintenance-audit.ts";
 import { notReady } from "../push-errors.ts";
 
 /** In seconds; undefined: for ever. */
@@ -20,8 +20,7 @@ export type RetentionsOptions = {
   readonly defaults: Kept;
   /** Undefined while NATS is unavailable at the start. */
   readonly stores: () => { readonly nats: NatsConnection; readonly workspaces: WatchedWorkspaces } | undefined;
-  /** Never rejects. */
-  readonly audit: (entry: Omit<AuditEntry, "time">) => Promise<void>;
+  readonly audit: MaintenanceAudit["retention"];
 };
 
 /** How long what is recorded in each workspace is kept: as the settings say, unless the workspace has its own. */
@@ -65,8 +64,7 @@ export class Retentions {
       });
     const kept = this.#with(changed);
     const about = { facts: wordsOf(kept.facts), text: wordsOf(kept.text) };
-    const action = "workspace.retention-changed";
-    await this.#options.audit({ action, who, kind, workspace, ...(by !== "" && { by }), about });
+    await this.#options.audit(workspace, { who, kind, ...(by !== "" && { by }) }, about);
     yield responseOf(workspace, kept);
   }
 
