@@ -23,7 +23,7 @@ export type MaintainClient = AsyncDisposable & {
   retention(signal: AbortSignal): AsyncIterable<RetentionResponse>;
   /** Gives one answer: what holds from now on. */
   setRetention(request: SetRetentionRequest, signal: AbortSignal): AsyncIterable<RetentionResponse>;
-  /** Of all queries, one after the other. */
+  /** Rebuilds those of all queries, one after the other. */
   rebuild(request: RebuildRequest, signal: AbortSignal): AsyncIterable<RebuildProgress>;
   /** The items of configured sources' taps that are not in the log yet, in all workspaces. */
   waiting(signal: AbortSignal): AsyncIterable<WaitingResponse>;

@@ -11,7 +11,7 @@ export async function logNames(nats: NatsConnection): Promise<readonly string[]>
   return streams.flatMap((stream) => workspaceOfStream(stream) ?? []).toSorted();
 }
 
-/** Of so many workspaces at most it is asked whether something is in them. */
+/** The number of workspaces at most that are asked whether something is in them. */
 const maxAsked = 50;
 
 /** The workspaces in which something was recorded: a log that was only read is empty. */

@@ -24,7 +24,7 @@ import type { WorkspaceStates } from "./workspace-state.ts";
 /** The connection to NATS, and the logs that are read over it. Disposing closes both. */
 export type OpenLogs = AsyncDisposable & {
   readonly nats: ConnectedLogs["nats"];
-  /** Of the workspaces of this query. */
+  /** The logs of the workspaces of this query. */
   readonly logs: WorkspaceLogs;
   /** All workspaces that have a log, also those of other queries. */
   readonly names: () => Promise<readonly string[]>;
