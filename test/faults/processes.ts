@@ -90,9 +90,9 @@ export function spillFolder(): Promise<string> {
 }
 
 /** Opens the log over a connection that survives kills of the server. */
-export async function openTestLog(url: string | string[]) {
+export async function openTestLog(url: string | string[], workspace = "default") {
   const nats = await connect({ servers: url, maxReconnectAttempts: -1, reconnectTimeWait: 50, reconnectJitter: 20 });
-  const log = await openLog(nats, { workspace: "default", syncKnown: true, timeoutMs: 20_000 });
+  const log = await openLog(nats, { workspace, syncKnown: true, timeoutMs: 20_000 });
   return {
     reader: log.reader,
     writer: log.writer,

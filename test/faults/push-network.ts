@@ -69,7 +69,7 @@ export async function pushHarness(): Promise<PushHarness> {
   );
   const port = Number(gateway.addresses.grpc?.split(":").at(-1));
   const network = cleanup.use(await faultyNetwork(port));
-  const log = cleanup.use(await openTestLog(nats.url));
+  const log = cleanup.use(await openTestLog(nats.url, "acme"));
   const connection = cleanup.adopt(await connect({ servers: nats.url }), (nc) => nc.close());
   const tokens = await openTokenStore(connection);
   const owned = cleanup.move();

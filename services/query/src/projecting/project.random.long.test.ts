@@ -11,7 +11,9 @@ import { acme } from "../testing/logs.ts";
 import { migrated } from "../testing/migrated.ts";
 import { randomEvents, seeded } from "../testing/random-scenario.ts";
 import { projectUntil } from "../testing/run-projection.ts";
+import { writeTogether } from "../testing/scenario.ts";
 import { type Stage, stage } from "../testing/stage.ts";
+import { projectAlone, streams } from "../testing/streams.ts";
 import { contents, differencesOf, rows } from "../testing/tables.ts";
 import { views } from "../views/views.ts";
 import { applyBatch } from "./apply-batch.ts";
@@ -111,34 +113,46 @@ function isOfAcme({ event }: RecordedEvent): boolean {
 
 // Dozens of starts.
 it.each([seed])(
-  "writes the same tables when query is killed repeatedly (seed %i)",
-  async () => {
+  "writes the same tables of several workspaces when query is killed repeatedly (seed %i)",
+  async (seed) => {
+    await using own = await stage();
+    const events = Map.groupBy(randomEvents(seeded(seed), 9_000), ({ source }) => source.split("/")[0] ?? "");
+    await using logs = await streams(own, [...events.keys()]);
+    for (const [workspace, some] of events) await writeTogether(logs.log(workspace), some, 5);
+    const all = new Map([...events.keys()].map((workspace) => [workspace, logs.log(workspace)]));
+    await projectAlone(own.databaseUrl, all);
+    const alone = await contents(own.databaseUrl);
+    const bounds = await Promise.all([...all.values()].map(({ reader }) => reader.bounds()));
+    const total = bounds.reduce((sum, { lastOffset }) => sum + sequenceOf(lastOffset), 0);
     // On a slow machine a kill may come late, when nearly all is written: then once more, from the beginning.
     for (let kills = 0; kills <= 3; ) {
       await using database = await freshDatabase(migrated);
-      kills = await projectUnderKills(database.url);
-      expect(differencesOf(await contents(database.url), expected)).toEqual([]);
+      kills = await projectUnderKills(own, database.url, total);
+      expect(differencesOf(await contents(database.url), alone)).toEqual([]);
     }
   },
   600_000,
 );
 
-/** Starts query and kills it again and again until all is written; resolves with how often that was. */
-async function projectUnderKills(databaseUrl: string): Promise<number> {
+/** Starts query and kills it again and again until all messages are written; resolves with how often that was. */
+async function projectUnderKills(own: Stage, databaseUrl: string, total: number): Promise<number> {
   await using tables = openDatabase({ url: databaseUrl, connections: 1 });
-  const position = async () => {
+  // Whole messages, of all workspaces together.
+  const written = async () => {
     const found = await rows(tables, "checkpoint").catch(() => []);
-    const offset = storedOffset(found.length < 2 ? 0 : Math.min(...found.map((row) => Number(row.position))));
-    const seq = sequenceOf(offset);
-    return offset === endOf(seq) ? seq : seq - 1; // whole messages
+    const offsets = found.map((row) => storedOffset(Number(row.position)));
+    return offsets.reduce((sum, offset) => {
+      const seq = sequenceOf(offset);
+      return sum + (offset === endOf(seq) ? seq : seq - 1);
+    }, 0);
   };
-  const inSmallBatches = { ...on, config: { ...on.config, databaseUrl, batchEvents: 40 } };
+  const inSmallBatches = { ...own, config: { ...own.config, databaseUrl, batchEvents: 40 } };
   let kills = 0;
-  for (let from = 0; from < end; from = await position()) {
-    const goal = Math.min(end, from + 1 + random(600));
+  for (let from = 0; from < total; from = await written()) {
+    const goal = Math.min(total, from + 1 + random(600));
     const query = spawnQuery(inSmallBatches);
     try {
-      await until(async () => (await position()) >= goal, { message: `position ${goal} to be reached from ${from}` });
+      await until(async () => (await written()) >= goal, { message: `${goal} messages to be written, after ${from}` });
     } finally {
       await query.kill();
     }

@@ -28,7 +28,7 @@ const order = {
   skaffold_ports: "session, local_port",
   skaffold_debug_containers: "session, place",
   loop_times: "id",
-  build_times: "start_position",
+  build_times: "start_position, session",
   build_times_daily: "workspace, developer, project, artifact, day",
 };
 
@@ -58,7 +58,7 @@ export const vagrantOrder = {
   vagrant_boxes: "session, id",
   vagrant_runners: "session, id",
   vagrant_jobs: "session, job",
-  vagrant_job_versions: "position",
+  vagrant_job_versions: "session, position",
   vagrant_job_spans: "session, job, first_position",
 };
 
