@@ -99,7 +99,7 @@ describe.skipIf(why !== undefined)(
         "systemctl stop recorder stand-in || true; systemctl show tapedeck-nats --property MainPID > /root/before",
       );
       const output = await debian.run(`mkdir -p /var/backups; cd /root\n${typed}`);
-      expect(output).toContain("the log continues as epoch");
+      expect(output).toContain("its log continues as epoch");
       await debian.run("systemctl show tapedeck-nats --property MainPID | diff - /root/before");
       await allActive();
       await until(() => debian.run("tapedeck-server check --ready").catch(() => undefined), {

@@ -22,7 +22,7 @@ it("the command line makes tokens, backs up, restores and begins a new epoch as 
   }
   const here = ["--data", "none"];
   const restored = await tapedeck("restore", "kept", ...here);
-  expect(restored).toMatchObject({ code: 0, said: expect.stringContaining("the log continues as epoch") });
+  expect(restored).toMatchObject({ code: 0, said: expect.stringContaining("its log continues as epoch") });
   expect(await tapedeck("restore", "kept", "--replace", ...here)).toMatchObject({ code: 0 });
   expect(await tapedeck("new-epoch", "--yes", ...here)).toMatchObject({ code: 0 });
   expect(await tapedeck("backup", "again", ...here)).toMatchObject({ code: 0 });

@@ -38,7 +38,9 @@ async function spread(bench: Bench): Promise<void> {
   const stack = cleanup.use(await startStack(bench, { services }));
   const taps = cleanup.use(await startPushers());
   await connectTo(stack, taps, 20, 5);
-  await taps.call("pace", rate, 1);
+  // What a source says first is held for a moment, to be sorted.
+  await taps.call("pace", rate, bench.isTiny ? 0.2 : 5);
+  if (!bench.isTiny) await delay(1_000);
   const raw = cleanup.use(await startRaw());
   await taps.call("connect", {
     address: stack.services.ingest?.addresses.grpc ?? "",

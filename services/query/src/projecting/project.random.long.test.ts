@@ -39,7 +39,9 @@ beforeAll(async () => {
 afterAll(() => on[Symbol.asyncDispose]());
 
 it(`fills every table (seed ${seed})`, () => {
-  const empty = Object.entries(expected).filter(([, found]) => found.length === 0);
+  // Retention fills it, and no event does.
+  const byEvents = Object.entries(expected).filter(([table]) => table !== "expired_builds");
+  const empty = byEvents.filter(([, found]) => found.length === 0);
   expect(empty.map(([table]) => table)).toEqual([]);
 });
 

@@ -63,7 +63,7 @@ it("a log that was backed up comes back: positions from before are good, what ca
   });
   expect((await run("token", "create", "--name", "a page", "--role", "viewer")).code).toBe(0);
   const backup = await run("backup", "kept");
-  expect(backup).toMatchObject({ code: 0, out: expect.stringMatching(/^backed up \d+ messages of the log to kept/) });
+  expect(backup).toMatchObject({ code: 0, out: expect.stringMatching(/^backed up \d+ messages of one workspace to kept/) });
   const backedUp = Number(/\d+/.exec(backup.out)?.[0]);
   const tokens = JSON.parse(readFileSync(join(cwd, "kept", "tokens.json"), "utf8")) as object;
   expect(Object.values(tokens)).toMatchObject([{ name: "a page", roles: ["viewer"] }]);
@@ -86,12 +86,12 @@ it("a log that was backed up comes back: positions from before are good, what ca
 
   expect(await run("restore", "nothing")).toMatchObject({
     code: 1,
-    err: expect.stringContaining("nothing is not a backup of a log"),
+    err: expect.stringContaining("nothing is not a backup of logs"),
   });
   expect(await run("restore", "kept")).toMatchObject({ code: 1, err: expect.stringContaining("add --replace") });
   const restored = await run("restore", "kept", "--replace");
   expect(restored).toMatchObject({ code: 0, err: "" });
-  expect(restored.out).toMatch(/^restored \d+ messages of the log; the log continues as epoch \w{6}\n/);
+  expect(restored.out).toMatch(/^restored \d+ messages of the workspace "default"; its log continues as epoch \w{6}\n/);
   expect(restored.out).toContain("the tables are ahead of the log");
   expect(readdirSync(join(cwd, ".tapedeck", "replaced"))).toHaveLength(1);
 

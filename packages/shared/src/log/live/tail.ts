@@ -49,15 +49,21 @@ export type TailDeps = StreamAccess & {
 };
 
 const defaultLimits: RingLimits = { entries: 4_096, bytes: 32 * 1024 * 1024 };
-const idleHeartbeatMs = 500;
-const lostAfterMs = 3 * idleHeartbeatMs;
+/**
+ * How often a server shows that it is there. Once a whole pull has brought nothing, it does so rarely: a thousand workspaces
+ * in which nothing happens would cost a third of a core otherwise. A server that is gone is noticed that much later then,
+ * where the connection itself does not break.
+ */
+const paces = {
+  busy: { heartbeatMs: 500, lostAfterMs: 1_500 },
+  quiet: { heartbeatMs: 10_000, lostAfterMs: 15_000 },
+} as const;
 const nanosPerMs = 1_000_000;
 /** The bytes keep the server from taking us for a slow consumer when large messages come in a row; any one fits. */
 const pullRequest = {
   batch: 1_000,
   max_bytes: 16 * 1024 * 1024,
   expires: 30_000 * nanosPerMs,
-  idle_heartbeat: idleHeartbeatMs * nanosPerMs,
 };
 
 export function openTail(deps: TailDeps): Tail {
@@ -242,13 +248,16 @@ function endsPull({ code, description }: Exclude<PullAnswer, { readonly type: "m
   throw new Error(`the log answered ${code} ${description}`);
 }
 
+type Pace = (typeof paces)[keyof typeof paces];
+
 /** Pulls from a consumer, and gives what comes to `accept`. */
 class Pump {
   readonly #access: StreamAccess;
   readonly #consumer: Consumer;
   readonly #accept: (message: Delivered) => void;
   readonly #end = Promise.withResolvers<void>();
-  readonly #silence: Timer;
+  #silence: Timer;
+  #pace: Pace = paces.busy;
   #answers = 0;
   #delivered = 0;
   /** How many messages the current pull may still bring. */
@@ -259,7 +268,7 @@ class Pump {
     this.#access = access;
     this.#consumer = consumer;
     this.#accept = accept;
-    this.#silence = startTimer(() => this.#suspectSilence(), lostAfterMs);
+    this.#silence = startTimer(this.#suspectSilence, this.#pace.lostAfterMs);
   }
 
   /** Pulls until the consumer or the server is gone, which is an error, or the signal aborts. To be called once. */
@@ -283,9 +292,12 @@ class Pump {
   }
 
   #pullMore(): void {
+    const hasBroughtNothing = this.#current !== undefined && this.#left === pullRequest.batch;
+    this.#takePace(hasBroughtNothing ? paces.quiet : paces.busy);
     this.#current?.[Symbol.dispose]();
     this.#left = pullRequest.batch;
-    this.#current = pull(this.#access, this.#consumer, pullRequest, (answer) => {
+    const request = { ...pullRequest, idle_heartbeat: this.#pace.heartbeatMs * nanosPerMs };
+    this.#current = pull(this.#access, this.#consumer, request, (answer) => {
       try {
         this.#answers++;
         this.#silence.refresh();
@@ -306,11 +318,18 @@ class Pump {
     if (endsPull(answer)) this.#pullMore();
   }
 
-  #suspectSilence(): void {
+  #takePace(pace: Pace): void {
+    if (pace === this.#pace) return;
+    this.#pace = pace;
+    stopTimer(this.#silence);
+    this.#silence = startTimer(this.#suspectSilence, pace.lostAfterMs);
+  }
+
+  readonly #suspectSilence = (): void => {
     const before = this.#answers;
     // This process may have been held up: then what has arrived meanwhile is read after its timers, and before this.
     setImmediate(() => {
       if (this.#answers === before) this.#end.reject(new Error("the log stopped responding"));
     });
-  }
+  };
 }
