@@ -24,7 +24,7 @@ it("the command line makes tokens, backs up, restores and begins a new epoch as 
   const restored = await tapedeck("restore", "kept", ...here);
   expect(restored).toMatchObject({ code: 0, said: expect.stringContaining("its log continues as epoch") });
   expect(await tapedeck("restore", "kept", "--replace", ...here)).toMatchObject({ code: 0 });
-  expect(await tapedeck("new-epoch", "--yes", ...here)).toMatchObject({ code: 0 });
+  expect(await tapedeck("new-epoch", "--workspace", "acme", "--yes", ...here)).toMatchObject({ code: 0 });
   expect(await tapedeck("backup", "again", ...here)).toMatchObject({ code: 0 });
   expect(await tapedeck("token", "create", "--name", "operator", "--role", "viewer", ...here)).toMatchObject({
     code: 0,

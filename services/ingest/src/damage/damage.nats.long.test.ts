@@ -144,7 +144,9 @@ it.each(Object.keys(damages))(
           const { status, details } = await ingest.ready();
           expect(status).toBe(200);
           expect(details?.warnings).toEqual([
-            expect.stringMatching(new RegExp(`^the log has lost ${300 - left} recorded events?,`)),
+            expect.stringMatching(
+              new RegExp(`^the log of the workspace "default" has lost ${300 - left} recorded events?,`),
+            ),
           ]);
           return true;
         },
@@ -179,7 +181,9 @@ it("the log is read again and again while ingest runs: what is lost meanwhile is
   expect((await ingest.ready()).details).toBeUndefined();
   await (await jetstreamManager(logReader.nats)).streams.deleteMessage(streamOf("default"), 100);
   const isTold = async () =>
-    (await ingest.ready()).details?.warnings?.[0]?.startsWith("the log has lost 1 recorded event,");
+    (await ingest.ready()).details?.warnings?.[0]?.startsWith(
+      'the log of the workspace "default" has lost 1 recorded event,',
+    );
   await until(isTold, { message: "the loss to be reported" });
   expect(await ingest.checked(301)).toHaveLength(1);
   // Also when a gap in the log has reported it.

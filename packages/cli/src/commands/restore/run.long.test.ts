@@ -127,7 +127,7 @@ it("a new epoch that can't be in the audit log says so, and is said", async () =
   const { connection, tapedeck } = there;
   const { epoch } = await lastOf(connection);
   await refuseAudit(connection);
-  const renewed = await tapedeck("new-epoch", "--yes");
+  const renewed = await tapedeck("new-epoch", "--workspace", "acme", "--yes");
   const { epoch: now } = await lastOf(connection);
   expect(now).not.toBe(epoch);
   expect(renewed).toMatchObject({ code: 0, err: expect.stringMatching(notAudited) });
@@ -212,7 +212,7 @@ it("a log that lost its end goes on under new positions when it is said to", asy
     ends.reached(source, 9, newEvent(source, 9).cursor);
   }
   expect(await tapedeck("new-epoch")).toMatchObject({ code: 1, err: expect.stringContaining("confirm with --yes") });
-  const renewed = await tapedeck("new-epoch", "--yes");
+  const renewed = await tapedeck("new-epoch", "--workspace", "acme", "--yes");
   expect(renewed).toMatchObject({
     code: 0,
     out: expect.stringContaining(`positions up to ${endPosition(epoch, 5)} remain valid`),
