@@ -77,10 +77,11 @@ it("every setting, and every value of the chart, that is named is there", async 
     [...text.matchAll(/^```yaml\n(.*?)^```/gms)].map(([, block = ""]) => ({ path, paths: pathsIn(parse(block)) })),
   );
   expect(blocks.length).toBeGreaterThan(3);
+  const ofTapedeck = blocks.filter(({ paths }) => !paths.includes("services")); // a Compose file has other keys
   // The values have a part of NATS' own chart.
   const isElsewhere = (key: string) => known.has(key.replace(/^settings\./, "")) || key.startsWith("nats.config.");
   expect(
-    blocks.flatMap(({ path, paths }) => paths.filter((key) => !isElsewhere(key)).map((key) => `${path}: ${key}`)),
+    ofTapedeck.flatMap(({ path, paths }) => paths.filter((key) => !isElsewhere(key)).map((key) => `${path}: ${key}`)),
   ).toEqual([]);
 });
 

@@ -63,7 +63,10 @@ it("a log that was backed up comes back: positions from before are good, what ca
   });
   expect((await run("token", "create", "--name", "a page", "--role", "viewer")).code).toBe(0);
   const backup = await run("backup", "kept");
-  expect(backup).toMatchObject({ code: 0, out: expect.stringMatching(/^backed up \d+ messages of one workspace to kept/) });
+  expect(backup).toMatchObject({
+    code: 0,
+    out: expect.stringMatching(/^backed up \d+ messages of one workspace to kept/),
+  });
   const backedUp = Number(/\d+/.exec(backup.out)?.[0]);
   const tokens = JSON.parse(readFileSync(join(cwd, "kept", "tokens.json"), "utf8")) as object;
   expect(Object.values(tokens)).toMatchObject([{ name: "a page", roles: ["viewer"] }]);

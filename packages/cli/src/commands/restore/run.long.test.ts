@@ -221,7 +221,7 @@ it("a log that lost its end goes on under new positions when it is said to", asy
   const entry = {
     who: onThisMachine,
     kind: "local",
-    workspace: "-",
+    workspace: "acme",
     action: "log.epoch-renewed",
     about: { epoch: now.epoch },
   };
