@@ -2,8 +2,10 @@ import type { AuditEntry } from "@tapedeck/shared/audit/entry";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { backUpLog, type Snapshot } from "@tapedeck/shared/log/backup";
 import { backupOf, openTokenStore, type TokenBackup } from "@tapedeck/shared/tokens/store";
+import { z } from "zod";
 import type { CallContext, Caller } from "../../call-context.ts";
 import type { RebuildProgress } from "../../maintain-client.ts";
+import { one, text } from "../tapedeck/parameter-schemas.ts";
 import { beginErasure, type EraseProgress, type ErasureDeps } from "./erasing.ts";
 import { beginDeveloperErasure, type DeveloperErasureDeps, type EraseDeveloperProgress } from "./erasing-developer.ts";
 import { assertEverywhere, assertSees, seesAll } from "./everywhere.ts";
@@ -17,6 +19,10 @@ import {
 } from "./workspaces/list-workspaces.ts";
 import { beginRemoval, type RemovalProgress } from "./workspaces/remove-workspace.ts";
 import { setRetention } from "./workspaces/set-retention.ts";
+
+export const backupParameters = z.strictObject({
+  workspace: one(text("shop-team"), "Only the log of this workspace."),
+});
 
 /** Maintenance by admins. Everything throws TapedeckError. */
 export type MaintainApi = {

@@ -211,8 +211,9 @@ export function readParameters<Schema extends z.ZodObject>(schema: Schema, raw: 
   const [issue] = result.error.issues;
   if (issue?.code === "unrecognized_keys") {
     const [field = ""] = issue.keys;
-    const known = Object.keys(schema.shape).join(", ");
-    throw invalidArgument(`there is no parameter "${field}" here: the known ones are ${known}`, field);
+    const known = Object.keys(schema.shape);
+    const which = known.length === 0 ? "it takes none" : `the known ones are ${known.join(", ")}`;
+    throw invalidArgument(`there is no parameter "${field}" here: ${which}`, field);
   }
   const field = String(issue?.path[0]);
   throw invalidArgument(`${field} "${issue?.input}" ${issue?.message}`, field);

@@ -11,10 +11,10 @@ import { storesOn } from "../../testing/opened-store.ts";
 import { Recorder } from "../recorder.ts";
 
 /**
- * The requests for one new session, whatever was recorded before it: two leases, the log's end, what is new in it, whether
- * all of that was kept, and five messages: the connection, the session's start, its text, its end, and the connection's end.
+ * The requests for one new session, whatever was recorded before it: two leases, whether the workspace is being removed, the
+ * log's end, what is new in it, whether all of that was kept, and five messages: the connection, the session's start, its text, its end, and the connection's end.
  */
-const maxRequests = 20;
+const maxRequests = 21;
 
 /** Everything that somebody on this NATS asks and waits for an answer. */
 async function countRequests(url: string) {

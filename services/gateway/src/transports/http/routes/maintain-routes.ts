@@ -1,6 +1,8 @@
 import { type TapedeckError, toErrorBody } from "@tapedeck/shared/errors/errors";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import type { BackupPart, MaintainApi } from "../../../apis/maintain/maintain-api.ts";
+import { z } from "zod";
+import { type BackupPart, backupParameters, type MaintainApi } from "../../../apis/maintain/maintain-api.ts";
+import { type RawParameters, readParameters } from "../../../apis/tapedeck/parameters.ts";
 import type { CallContext } from "../../../call-context.ts";
 import type { CallerLimits } from "../../../limits/limits.ts";
 import type { CallWatch } from "../../../metrics.ts";
@@ -17,6 +19,8 @@ export type MaintainRoutes = {
 };
 
 type OfWorkspace = { readonly Params: { readonly workspace: string } };
+
+const noParameters = z.strictObject({});
 
 const backupType = "application/vnd.tapedeck.backup";
 
@@ -87,6 +91,7 @@ export function maintainRoutes(
     (answer: (context: CallContext, request: FastifyRequest) => Promise<object>) =>
     async (request: FastifyRequest, reply: FastifyReply) => {
       try {
+        readParameters(noParameters, request.query as RawParameters);
         return await answer(contextOf(request, caller(request), closedSignal(reply)), request);
       } catch (error) {
         return sendError(reply, ownError(watch, error));
@@ -113,7 +118,7 @@ export function maintainRoutes(
     forAdmins,
     streaming(
       backupType,
-      (request, context) => api.backUp(context, request.query as { readonly workspace?: string }),
+      (request, context) => api.backUp(context, readParameters(backupParameters, request.query as RawParameters)),
       frames,
       (error) => frame("e", toErrorBody(error)),
     ),

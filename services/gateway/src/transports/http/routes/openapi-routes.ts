@@ -1,5 +1,6 @@
 import type { ErrorCode } from "@tapedeck/shared/errors/errors";
 import type { z } from "zod";
+import { backupParameters } from "../../../apis/maintain/maintain-api.ts";
 import { retentionRequest } from "../../../apis/maintain/workspaces/set-retention.ts";
 import type { answers } from "../../../apis/tapedeck/answers.ts";
 import { parameters, statsParameters } from "../../../apis/tapedeck/parameters.ts";
@@ -345,11 +346,13 @@ export const routes = {
   },
   backup: {
     path: "/api/v1/backup",
-    summary: "Back up the log",
+    summary: "Back up the logs",
     description:
-      `The log of all workspaces as of now, and the hashes of tokens. ${forAdminsOfAll} A frame is a letter, a ` +
-      "length (32 bits, big endian) and that many bytes: `p` is a piece of NATS's snapshot; the last frame is `z`, JSON that " +
-      "a restore needs, or `e`, an Error. `tapedeck backup` stores the frames in a folder.",
+      `The logs of all workspaces as of now, and the hashes of tokens. ${forAdminsOfAll} A frame is a letter, a ` +
+      "length (32 bits, big endian) and that many bytes: `w` (JSON, `workspace`) begins the log of a workspace, `p` is a piece " +
+      "of NATS's snapshot of it, and `s` is JSON that its restore needs; the last frame is `z` (JSON, `tokens`) or `e`, an " +
+      "Error. `tapedeck backup` stores the frames in a folder.",
+    parameters: backupParameters,
     answers: { 200: { description: "The frames, as application/vnd.tapedeck.backup." } },
     errors: always,
   },
