@@ -129,7 +129,7 @@ it("a removed workspace is answered by nothing from then on, others are untouche
   const before = (await call("GET", "events?limit=1000", hers)).lines[0];
   const theirs = (await call("GET", "workspaces/acme", everywhere)).lines[0];
   const list = await tapedeck(["workspace", "list"], everywhere);
-  expect(list).toMatchObject({ code: 0, out: expect.stringMatching(/^globex +3 +\d+ .*follow +for ever$/m) });
+  expect(list).toMatchObject({ code: 0, out: expect.stringMatching(/^globex +3 +\d+ .*up to date +for ever$/m) });
   const followed = follow(hers);
   await until(() => followed.text().includes("hush-globex"), { message: "a follower to have read it" });
   const unsure = await tapedeck(["workspace", "remove", "globex"], everywhere);

@@ -1,6 +1,6 @@
 import { statfs } from "node:fs/promises";
 import { LogUnusableError } from "@tapedeck/shared/log/jetstream";
-import { openLogsOnRequest } from "@tapedeck/shared/log/open-on-request";
+import { openLogsOnRequest } from "@tapedeck/shared/log/workspaces/open-on-request";
 import { reportCondition } from "@tapedeck/shared/service/condition";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";

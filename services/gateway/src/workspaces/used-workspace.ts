@@ -2,7 +2,7 @@ import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { HolesWatch, type KnownHole } from "@tapedeck/shared/log/holes/known-holes";
 import { isLogMissing, type Log, LogUnusableError } from "@tapedeck/shared/log/jetstream";
 import { type LogReader, LogReplacedError } from "@tapedeck/shared/log/log";
-import { requestLog } from "@tapedeck/shared/log/open-on-request";
+import { requestLog } from "@tapedeck/shared/log/workspaces/open-on-request";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { abortable } from "@tapedeck/shared/sync/abortable";
 import { startTimer, stopTimer, type Timer, timeoutSignal } from "@tapedeck/shared/sync/timers";

@@ -119,9 +119,9 @@ function tablesText(state: ListedWorkspace["state"], tables: ListedWorkspace["ta
   if (state === "removed") return "removed, rows are being deleted";
   if (state === "lost") return "their log is lost";
   if (tables === null) return "query does not answer";
-  if (tables.waitsFor !== null) return `wait: ${tables.waitsFor}`;
+  if (tables.waitsFor !== null) return tables.waitsFor;
   const at = tables.query === "" ? "" : ` at ${tables.query}`;
-  return tables.behindMessages === 0 ? `follow${at}` : `${tables.behindMessages} messages behind${at}`;
+  return tables.behindMessages === 0 ? `up to date${at}` : `${tables.behindMessages} messages behind${at}`;
 }
 
 function keptText(retention: ListedWorkspace["retention"]): string {

@@ -1,5 +1,5 @@
 import type { NatsConnection } from "nats";
-import { asciiName, nameOfAscii } from "../source.ts";
+import { asciiName, nameOfAscii } from "../../source.ts";
 
 /** A request that ingest answers when the workspace has a log; it is not stored. */
 const subjectOf = (workspace: string) => `tapedeck.log.${asciiName(workspace)}.open`;
