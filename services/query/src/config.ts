@@ -14,7 +14,7 @@ import { servicesCertificate } from "@tapedeck/shared/service/tls/settings";
 import { isNamePart, nameForm } from "@tapedeck/shared/source";
 import { type ReaderLimits, readerLimits } from "./db/access/limits.ts";
 import { defaultLimits } from "./projecting/batches.ts";
-import { leavingMs } from "./projecting/take-over/take-overs.ts";
+import { leavingMs } from "./projecting/take-over/leaving.ts";
 
 /** The settings of query, as they were read at the start. */
 export type QueryConfig = {

@@ -46,11 +46,6 @@ const stepMs = 500;
 /** Tables have caught up when they reach an end of the log that is no older than this. */
 const caughtUpMs = 1_000;
 
-/** How long a gateway may ask the query that had a workspace before: it reads the map again, and waits for its last answer. */
-export function leavingMs(queryTimeoutMs: number): number {
-  return 2 * queryMapMs + queryTimeoutMs;
-}
-
 /** Takes over what this query is set to, and gives up what it is not. For the process that projects. */
 export class TakeOvers {
   readonly #options: TakeOverOptions;
