@@ -3,14 +3,15 @@ import { reportLoopDelay } from "./loop-delay.ts";
 
 export { Counter, Gauge, Histogram, Registry } from "@prometheus-io/client";
 
-/** Timers of the client, which would wake an idle process 100 and 10 times a second. The first one's metrics are replaced. */
-const intervals = { eventLoopMonitoringPrecision: 3_600_000, eventLoopUtilizationTimeout: 5_000 };
+/** Timers of the client, which would wake an idle process 100 and 10 times a second, are never due. */
+const intervals = { eventLoopMonitoringPrecision: 3_600_000, eventLoopUtilizationTimeout: 2 ** 31 - 1 };
 
 /** A registry of its own per process part, with Node's default metrics. Everything is named tapedeck_…. */
 export function createMetrics(service: string): Registry {
   const registry = new Registry();
   registry.setDefaultLabels({ service });
   collectDefaultMetrics({ register: registry, ...intervals });
+  for (const name of ["summary", "histogram"]) registry.removeSingleMetric(`nodejs_eventloop_utilization_${name}`);
   reportLoopDelay(registry);
   return registry;
 }
