@@ -38,15 +38,14 @@ export function reportTablesEnds(
   now: () => TablesEnds,
   { everyMs = 1_000, query = defaultQuery, isOwn = () => true }: ReportTablesEnds = {},
 ): Disposable {
-  const published = new Map<string, string>();
+  const published = new Map<string, TablesEnd>();
   const write = () => {
     if (nats.isClosed()) return;
     for (const [workspace, end] of now()) {
-      if (!isOwn(workspace)) continue;
-      const encoded = JSON.stringify(end);
-      if (encoded === published.get(workspace)) continue;
-      nats.publish(endSubjects(workspace).tables, encoded);
-      published.set(workspace, encoded);
+      const before = published.get(workspace);
+      if ((end.seq === before?.seq && end.epoch === before.epoch) || !isOwn(workspace)) continue;
+      nats.publish(endSubjects(workspace).tables, JSON.stringify(end));
+      published.set(workspace, end);
     }
   };
   write();
