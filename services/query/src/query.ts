@@ -14,6 +14,7 @@ import { watchReaders } from "./db/access/watch-readers.ts";
 import { openDatabase } from "./db/database.ts";
 import { WorkspaceHoles } from "./lost-events.ts";
 import { queryMetrics } from "./metrics.ts";
+import { gatheringBatches } from "./projecting/batch-turns.ts";
 import { defaultLimits } from "./projecting/batches.ts";
 import { DriftWatch } from "./projecting/drift-watch.ts";
 import { ViewFiller } from "./projecting/fill-views.ts";
@@ -95,7 +96,8 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
     }),
   );
 
-  const connector = new LogConnector({ service: "query", settings: config.nats, logger });
+  const gathering = gatheringBatches((workspace) => readiness.states.of(workspace).progress);
+  const connector = new LogConnector({ service: "query", settings: config.nats, logger, gathering });
   const projecting = keepProjecting({
     database: writes,
     databaseUrl: config.databaseUrl,

@@ -7,6 +7,7 @@ import { Semaphore } from "../sync/semaphore.ts";
 import { ServerWatch } from "./cluster/server-watch.ts";
 import { type ErasedSessions, watchErasedSessions } from "./erasures/erased-sessions.ts";
 import { type Log, LogUnusableError, openLog, reachLogs } from "./jetstream.ts";
+import type { Gathering } from "./live/tail.ts";
 import { WorkspaceLogs } from "./workspace-logs.ts";
 import { type WatchedWorkspaces, watchWorkspaces } from "./workspaces/watch-workspaces.ts";
 
@@ -16,6 +17,8 @@ export type ConnectedLogs = AsyncDisposable & {
   readonly logs: WorkspaceLogs;
   readonly workspaces: WatchedWorkspaces;
 };
+
+export type { Gathering };
 
 /** How the logs are reached. */
 export type LogConnectorOptions = {
@@ -29,6 +32,8 @@ export type LogConnectorOptions = {
   readonly leaveOutErased?: boolean;
   /** Whether a log that is missing is created when it is asked for. Default false. */
   readonly create?: boolean;
+  /** For a reader that is in no hurry to follow a workspace. Default: each message is followed at once. */
+  readonly gathering?: (workspace: string) => Gathering;
 };
 
 /** Builds what the caller needs on a connection to the logs. The result owns the connection. */
@@ -68,7 +73,7 @@ export class LogConnector {
   }
 
   #opener(nats: NatsConnection, erased: ErasedSessions | undefined): (workspace: string) => Promise<Log> {
-    const { settings, historyReaders = 256, create = false } = this.#options;
+    const { settings, historyReaders = 256, create = false, gathering } = this.#options;
     const pulls = new Semaphore(historyReaders);
     return async (workspace) => {
       let isOpen = false;
@@ -79,6 +84,7 @@ export class LogConnector {
         syncKnown: settings.syncAlways ?? false,
         ...(settings.replicas !== undefined && { replicas: settings.replicas }),
         historyReaders: pulls,
+        gathering: gathering?.(workspace),
         // Each opening warns of the same.
         warn: (message, fields = {}) =>
           isOpen ? this.#options.logger.warn({ ...fields }, message) : this.#warnOnce(message, fields),

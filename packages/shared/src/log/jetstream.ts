@@ -14,6 +14,7 @@ import type { ErasedSessions } from "./erasures/erased-sessions.ts";
 import { jetstreamWriter, largestMessageBytes } from "./jetstream-writer.ts";
 import { type KnownEnd, knownEnds } from "./known-ends.ts";
 import type { RingLimits } from "./live/ring.ts";
+import type { Gathering } from "./live/tail.ts";
 import type { LogReader, LogSurvey, LogWriter } from "./log.ts";
 import { endOf } from "./offset.ts";
 import { formatPosition } from "./position.ts";
@@ -47,6 +48,8 @@ export type OpenLogOptions = {
   readonly historyReaders?: Semaphore;
   /** How many of the newest events the shared tail keeps. Default 4,096 events and 32 MiB. */
   readonly ring?: RingLimits;
+  /** Default: each message is followed at once. */
+  readonly gathering?: Gathering | undefined;
   /** Sessions that its readers leave out. */
   readonly erased?: ErasedSessions;
   readonly warn?: (message: string, fields?: Readonly<Record<string, unknown>>) => void;
@@ -108,6 +111,7 @@ export async function openLog(nc: NatsConnection, options: OpenLogOptions): Prom
     warn,
     historyReaders: options.historyReaders ?? new Semaphore(256),
     ...(options.ring && { limits: options.ring }),
+    gathering: options.gathering,
     erased: options.erased,
   });
   return {

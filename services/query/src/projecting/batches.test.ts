@@ -3,7 +3,6 @@ import { endOf, type Offset, offsetOf, type Sequence, sequenceOf } from "@tapede
 import { expect, it } from "vitest";
 import { scenario } from "../testing/scenario.ts";
 import { type Batch, batches } from "./batches.ts";
-import { ProjectedPosition } from "./progress.ts";
 
 const event = scenario().add({ kind: "source.added" });
 const recorded = (seq: Sequence): RecordedEvent => ({
@@ -73,39 +72,4 @@ it("ends when the signal aborts, whatever it waits for", async () => {
     await new Promise<void>(() => {});
   }
   for await (const _ of batches(stream, { events: 10, bytes: 1_000 }, over.signal)) setImmediate(() => over.abort());
-});
-
-it("waits for company, until a reader waits for what came", async () => {
-  const progress = new ProjectedPosition();
-  const more = Promise.withResolvers<void>();
-  async function* stream() {
-    yield recorded(1);
-    await more.promise;
-    yield recorded(2);
-    void progress.reached(offsetOf(2), 10_000);
-    await new Promise<void>(() => {});
-  }
-  const readers = {
-    // The batch asks, and waits from then on.
-    get isAwaited() {
-      setImmediate(more.resolve);
-      return progress.isAwaited;
-    },
-    onAwaited: (wake: () => void) => progress.onAwaited(wake),
-  };
-  const limits = { events: 10, bytes: 1_000, company: { ms: 1_000_000, readers } };
-  expect((await batches(stream, limits, open).next()).value).toEqual({ events: [recorded(1), recorded(2)] });
-});
-
-it("does not wait for company when the batch is full", async () => {
-  async function* stream() {
-    yield recorded(1);
-    yield recorded(2);
-    await new Promise<void>(() => {});
-  }
-  const limits = { events: 2, bytes: 1_000, company: { ms: 1_000_000, readers: new ProjectedPosition() } };
-  for await (const { events } of batches(stream, limits, open)) {
-    expect(events).toHaveLength(2);
-    break;
-  }
 });

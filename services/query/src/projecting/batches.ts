@@ -2,20 +2,13 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { logStart, type Offset } from "@tapedeck/shared/log/offset";
 import { Notifier } from "@tapedeck/shared/sync/notifier";
-import { startTimer, stopTimer } from "@tapedeck/shared/sync/timers";
-import type { ProjectedPosition } from "./progress.ts";
 import type { SetAsideEvent } from "./set-aside.ts";
 
 export type BatchLimits = {
   readonly events: number;
   /** Bytes of the originals, which make up nearly all of an event. One event always fits. */
   readonly bytes: number;
-  /** Default: a batch is whatever came while the last one was processed. */
-  readonly company?: Company;
 };
-
-/** A batch costs much more than one event in it, so its first event waits for others, unless a reader waits for it. */
-export type Company = { readonly ms: number; readonly readers: Pick<ProjectedPosition, "isAwaited" | "onAwaited"> };
 
 export const defaultLimits: BatchLimits = { events: 1_000, bytes: 8 * 1024 * 1024 };
 
@@ -31,8 +24,8 @@ export type Batch = {
 export type OpenStream = (reached: (offset: Offset) => void) => AsyncIterable<RecordedEvent>;
 
 /**
- * Cuts a stream into batches: whatever came while the last batch was processed, up to the limits, and what comes until the
- * batch has waited for company. So batches are large while many events come. Reads ahead by one batch at most.
+ * Cuts a stream into batches: whatever came while the last batch was processed, up to the limits. So batches are large while many
+ * events come. Reads ahead by one batch at most.
  */
 export async function* batches(
   open: OpenStream,
@@ -68,11 +61,8 @@ class BatchBuffer {
   readonly #signal: AbortSignal;
   readonly #filled = new Notifier();
   readonly #emptied = new Notifier();
-  /** Rings when the batch is complete. */
-  readonly #due = new Notifier();
   #events: RecordedEvent[] = [];
   #bytes = 0;
-  #startedAt = 0;
   #reached: Offset | undefined;
   #announced: Offset = logStart;
   #end: StreamEnd | undefined;
@@ -80,7 +70,6 @@ class BatchBuffer {
   constructor(limits: BatchLimits, signal: AbortSignal) {
     this.#limits = limits;
     this.#signal = signal;
-    limits.company?.readers.onAwaited(() => this.#due.ring());
   }
 
   get hasBatch(): boolean {
@@ -97,19 +86,14 @@ class BatchBuffer {
       const stream = open((offset) => {
         if (offset <= this.#announced) return;
         this.#announced = offset;
-        this.#begin();
         this.#reached = offset;
         this.#filled.ring();
       });
       for await (const recorded of stream) {
-        this.#begin();
         this.#events.push(recorded);
         this.#bytes += recorded.event.original?.bytes.length ?? 0;
         this.#filled.ring();
-        while (this.#isFull && !this.#signal.aborted) {
-          this.#due.ring();
-          await this.#emptied.next();
-        }
+        while (this.#isFull && !this.#signal.aborted) await this.#emptied.next();
         if (this.#signal.aborted) break;
       }
       this.#end = { isError: false };
@@ -117,18 +101,13 @@ class BatchBuffer {
       this.#end = { isError: true, error };
     }
     this.#filled.ring();
-    this.#due.ring();
   }
 
-  /** Resolves when the batch is as large as it may get, or has waited long enough. */
+  /** Resolves when a turn of the event loop has brought nothing more: what is there already belongs together. */
   async gathered(): Promise<void> {
-    const { company } = this.#limits;
-    await nextTurn(); // events that arrived in the same turn belong together
-    const dueAt = this.#startedAt + (company?.ms ?? 0);
-    for (let leftMs = dueAt - performance.now(); !this.#isDue && leftMs > 0; leftMs = dueAt - performance.now()) {
-      const timer = startTimer(() => this.#due.ring(), leftMs);
-      await this.#due.next();
-      stopTimer(timer);
+    for (let before = -1; before !== this.#events.length && !this.#isFull; ) {
+      before = this.#events.length;
+      await nextTurn();
     }
   }
 
@@ -149,17 +128,6 @@ class BatchBuffer {
   release(): void {
     this.#emptied.ring();
     this.#filled.ring();
-    this.#due.ring();
-  }
-
-  /** Called before the first event of a batch is added. */
-  #begin(): void {
-    if (!this.hasBatch) this.#startedAt = performance.now();
-  }
-
-  get #isDue(): boolean {
-    const isAwaited = this.#limits.company?.readers.isAwaited ?? true;
-    return this.#isFull || isAwaited || this.#end !== undefined || this.#signal.aborted;
   }
 
   get #isFull(): boolean {

@@ -34,9 +34,6 @@ export class OldTablesError extends Error {
   override readonly name = "OldTablesError";
 }
 
-/** How long the first event of a batch waits for others. */
-const companyMs = 20;
-
 /** Projects one workspace. What stops it stops no other. */
 export class WorkspaceProjection {
   readonly #state: WorkspaceState;
@@ -105,7 +102,6 @@ export class WorkspaceProjection {
     progress.advance(checkpoint?.position ?? logStart);
     if (checkpoint?.epoch === log.epoch && checkpoint.projection !== projectionVersion(views))
       throw new OldTablesError(`the tables were made by ${checkpoint.projection}`);
-    const company = { ms: companyMs, readers: progress };
     const lane = pipelines.lane();
     for await (const applied of project({
       connection: lane,
@@ -113,7 +109,7 @@ export class WorkspaceProjection {
       log,
       views,
       signal,
-      limits: { ...limits, company },
+      limits,
     })) {
       onWorking();
       this.#state.follows(log.epoch);

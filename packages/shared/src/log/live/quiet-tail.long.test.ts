@@ -1,31 +1,79 @@
-import { expect, it } from "vitest";
+import { jetstreamManager } from "@nats-io/jetstream";
+import { connect, type NatsConnection } from "nats";
+import { it } from "vitest";
 import type { SourceName } from "../../source.ts";
 import { testWriter } from "../../testing/log-messages.ts";
+import { lossyProxy } from "../../testing/lossy-proxy.ts";
 import { startTestLog, testSources, testStream } from "../../testing/test-log.ts";
 import { until } from "../../testing/until.ts";
-import { logStart, offsetOf } from "../offset.ts";
+import { endOf } from "../offset.ts";
+import { messageReader } from "../reading/decode.ts";
+import { openTail, type Tail, type TailDeps } from "./tail.ts";
 
 const [alice] = testSources as [SourceName];
+const warn = () => {};
+const never = 1_000_000_000;
 
-it("a tail to which nothing comes hears from the server rarely, and from the next event on often", async () => {
-  await using log = await startTestLog();
-  const heartbeats: number[] = [];
-  log.nc.subscribe(`$JS.API.CONSUMER.MSG.NEXT.${testStream}.>`, {
-    callback: (_error, message) => {
-      const { idle_heartbeat = 0 } = message.json<{ idle_heartbeat?: number }>();
-      if (idle_heartbeat > 0) heartbeats.push(idle_heartbeat / 1_000_000);
-    },
+/** Resolves when the tail has come to the end of the log, and the server has no consumer of it any more. */
+async function asleep(tail: Tail, nc: NatsConnection): Promise<void> {
+  const { streams } = await jetstreamManager(nc);
+  const consumers = async () => (await streams.info(testStream)).state.consumer_count;
+  await until(() => tail.now(), { message: "the tail to have reached the log" });
+  await until(async () => (await consumers()) > 0, { message: "the tail to follow" });
+  await until(async () => (await consumers()) === 0, { message: "the tail to sleep", deadlineMs: 120_000 });
+}
+
+async function quietTail(nc: NatsConnection, deps: Pick<TailDeps, "epoch" | "lookMs">): Promise<Tail> {
+  const jsm = await jetstreamManager(nc);
+  return openTail({
+    nc,
+    jsm,
+    streamName: testStream,
+    timeoutMs: 60_000,
+    readMessage: messageReader(warn),
+    warn,
+    ...deps,
   });
-  const over = new AbortController();
-  const events = log.reader.follow({ afterOffset: logStart, subjects: [] }, over);
+}
+
+it("a tail to which nothing comes has no consumer, and wakes with the next event", { timeout: 180_000 }, async () => {
+  await using log = await startTestLog();
   const writer = testWriter(log.writer, alice);
   await writer.append(1);
-  expect((await events.next()).value?.offset).toBe(offsetOf(1));
-  await until(() => heartbeats.at(-1) === 10_000, { message: "a pull that brings nothing to end" });
-  expect(heartbeats[0]).toBe(500);
-  const next = events.next();
+  await using tail = await quietTail(log.nc, { epoch: log.epoch, lookMs: never });
+  await asleep(tail, log.nc);
   await writer.append(1);
-  expect((await next).value?.offset).toBe(offsetOf(2));
-  await until(() => heartbeats.at(-1) === 500, { message: "the pull of that event to end" });
-  over.abort();
+  await until(() => tail.now()?.last === endOf(2), { message: "the event to be read" });
+});
+
+it("a tail that sleeps gets what was written while it was cut off", { timeout: 180_000 }, async () => {
+  await using log = await startTestLog();
+  await using proxy = await lossyProxy(Number(new URL(`nats://${log.nc.getServer()}`).port));
+  const options = { maxReconnectAttempts: -1, reconnectTimeWait: 20, reconnectJitter: 0 };
+  await using stack = new AsyncDisposableStack();
+  const cut = stack.adopt(await connect({ servers: `127.0.0.1:${proxy.port}`, ...options }), (nc) => nc.close());
+  const writer = testWriter(log.writer, alice);
+  await writer.append(1);
+  await using tail = await quietTail(cut, { epoch: log.epoch, lookMs: never });
+  await asleep(tail, log.nc);
+  proxy.deaf = true;
+  await writer.append(1);
+  proxy.cut();
+  proxy.deaf = false;
+  await until(() => tail.now()?.last === endOf(2), { message: "the event to be read" });
+});
+
+it("a tail that sleeps finds what it did not hear of", { timeout: 180_000 }, async () => {
+  await using log = await startTestLog();
+  await using proxy = await lossyProxy(Number(new URL(`nats://${log.nc.getServer()}`).port));
+  await using stack = new AsyncDisposableStack();
+  const deaf = stack.adopt(await connect({ servers: `127.0.0.1:${proxy.port}` }), (nc) => nc.close());
+  const writer = testWriter(log.writer, alice);
+  await writer.append(1);
+  await using tail = await quietTail(deaf, { epoch: log.epoch, lookMs: 500 });
+  await asleep(tail, log.nc);
+  proxy.deaf = true;
+  await writer.append(1);
+  proxy.deaf = false;
+  await until(() => tail.now()?.last === endOf(2), { message: "the event to be read" });
 });

@@ -4,18 +4,29 @@ import type { SourceName } from "../../source.ts";
 import { testWriter } from "../../testing/log-messages.ts";
 import { startTestLog, testSources, testStream } from "../../testing/test-log.ts";
 import { until } from "../../testing/until.ts";
-import { endOf, offsetOf } from "../offset.ts";
+import { endOf, logStart, offsetOf } from "../offset.ts";
 import { messageReader, type ReadMessage } from "../reading/decode.ts";
-import { openTail } from "./tail.ts";
+import { type Gathering, openTail } from "./tail.ts";
 
 const alice = testSources[0] as SourceName;
 const warn = () => {};
 
-async function startTail({ lead, read = messageReader(warn) }: { lead?: () => number; read?: ReadMessage } = {}) {
+type TailOptions = { lead?: () => number; read?: ReadMessage; gathering?: Gathering };
+
+async function startTail({ lead, read = messageReader(warn), gathering }: TailOptions = {}) {
   const log = await startTestLog();
   const jsm = leading(await jetstreamManager(log.nc), lead ?? (() => 0));
   const { nc, epoch } = log;
-  const tail = openTail({ nc, jsm, streamName: testStream, epoch, timeoutMs: 60_000, readMessage: read, warn });
+  const tail = openTail({
+    nc,
+    jsm,
+    streamName: testStream,
+    epoch,
+    timeoutMs: 60_000,
+    readMessage: read,
+    warn,
+    gathering,
+  });
   await until(() => tail.now(), { message: "the tail to have reached the log" });
   return {
     ...log,
@@ -90,4 +101,53 @@ it("an erasure decodes nothing but itself", async () => {
   const left = Array.from({ length: last }, (_, index) => ring.at(index)).filter((entry) => entry?.bytes !== undefined);
   expect(left.map((entry) => entry?.offset)).toEqual([kept, last].map((seq) => offsetOf(seq)));
   expect(decoded).toBe(1);
+});
+
+it("messages gather for a reader in no hurry, until somebody waits for them", async () => {
+  let wake = () => {};
+  let isAwaited = false;
+  const gathering: Gathering = {
+    waitMs: () => 1_000_000,
+    isAwaited: () => isAwaited,
+    onAwaited: (listener) => {
+      wake = listener;
+    },
+  };
+  await using log = await startTail({ gathering });
+  const { tail, nc } = log;
+  let pulls = 0;
+  nc.subscribe(`$JS.API.CONSUMER.MSG.NEXT.${testStream}.>`, { callback: () => void pulls++ });
+  const { consumers } = await jetstreamManager(nc);
+  const delivered = async () => (await consumers.list(testStream).next())[0]?.delivered.consumer_seq;
+  const writer = testWriter(log.writer, alice);
+  // More than one pull brings.
+  await writer.append(1_100);
+  await until(async () => (await delivered()) === 1, { message: "the first one to come" });
+  expect(tail.now()?.last).toBe(logStart);
+  pulls = 0;
+  wake();
+  await until(() => tail.now()?.last === endOf(1_100), { message: "all to be read" });
+  await until(() => pulls === 3, { message: "the next one to be asked for" });
+  isAwaited = true;
+  await writer.append(1);
+  await until(() => tail.now()?.last === endOf(1_101), { message: "what is waited for" });
+});
+
+it("messages gather for so long, and those that come next gather again", async () => {
+  let waits = 0;
+  const gathering: Gathering = {
+    waitMs: () => {
+      waits++;
+      return 1;
+    },
+    isAwaited: () => false,
+    onAwaited: () => {},
+  };
+  await using log = await startTail({ gathering });
+  const writer = testWriter(log.writer, alice);
+  for (const count of [1, 2, 3]) {
+    await writer.append(1);
+    await until(() => log.tail.now()?.last === endOf(count), { message: `message ${count}` });
+    expect(waits).toBe(count);
+  }
 });

@@ -8,6 +8,7 @@
 // 3. A server that is silent or gone ends the pull within 1.5 s; another one continues after `#last`. A log that was
 //    replaced ends the tail.
 // 4. An erased session leaves the ring before its erasure is delivered to any follower.
+// 5. A log to which nothing comes costs nothing: after a pull without a message the tail sleeps until one is published.
 // Why a server that is cut off is left: docs/decisions/0040-a-server-that-is-cut-off.md.
 import { ownChannel } from "../../events/kinds.ts";
 import { backoff, delay } from "../../sync/delay.ts";
@@ -22,6 +23,7 @@ import {
   type Delivered,
   exceedsMaxBytes,
   type PullAnswer,
+  type PullRequest,
   pull,
   type StreamAccess,
 } from "../reading/consumer.ts";
@@ -44,26 +46,33 @@ export type TailDeps = StreamAccess & {
   readonly readMessage: ReadMessage;
   readonly warn: Warn;
   readonly limits?: RingLimits;
+  readonly gathering?: Gathering | undefined;
+  /** How often a tail that sleeps looks at the log, in case it did not hear the message that should have woken it. */
+  readonly lookMs?: number;
   /** Called when a session was erased, before those who follow learn of it. */
   readonly forget?: (session: string, erasedAt: Offset) => void;
 };
 
 const defaultLimits: RingLimits = { entries: 4_096, bytes: 32 * 1024 * 1024 };
-/**
- * How often a server shows that it is there. Once a whole pull has brought nothing, it does so rarely: a thousand workspaces
- * in which nothing happens would cost a third of a core otherwise. A server that is gone is noticed that much later then,
- * where the connection itself does not break.
- */
-const paces = {
-  busy: { heartbeatMs: 500, lostAfterMs: 1_500 },
-  quiet: { heartbeatMs: 10_000, lostAfterMs: 15_000 },
-} as const;
+const heartbeatMs = 500;
+const lostAfterMs = 1_500;
+const defaultLookMs = 30_000;
 const nanosPerMs = 1_000_000;
+const patience = { expires: 30_000 * nanosPerMs, idle_heartbeat: heartbeatMs * nanosPerMs };
 /** The bytes keep the server from taking us for a slow consumer when large messages come in a row; any one fits. */
-const pullRequest = {
-  batch: 1_000,
-  max_bytes: 16 * 1024 * 1024,
-  expires: 30_000 * nanosPerMs,
+const many = { batch: 1_000, max_bytes: 16 * 1024 * 1024 };
+const asTheyCome = { ...many, ...patience };
+const theFirst = { batch: 1, ...patience };
+const whatIsThere = { ...many, no_wait: true };
+
+/** Lets messages gather for a reader in no hurry, which is woken once for all of them: that costs as much as several of them. */
+export type Gathering = {
+  /** How long the first message waits for others; asked once for each. */
+  readonly waitMs: () => number;
+  /** While somebody waits for what comes, nothing gathers. */
+  readonly isAwaited: () => boolean;
+  /** Calls `wake`, and no other listener, whenever somebody begins to wait. */
+  readonly onAwaited: (wake: () => void) => void;
 };
 
 export function openTail(deps: TailDeps): Tail {
@@ -82,6 +91,8 @@ class LogTail implements Tail {
   #held: Delivered[] | undefined;
   #failed: Error | undefined;
   #reconnects = new AbortController();
+  /** What the stream stores. */
+  #subjects: readonly string[] = [];
 
   constructor(deps: TailDeps) {
     this.#deps = deps;
@@ -117,6 +128,8 @@ class LogTail implements Tail {
       const started = performance.now();
       try {
         await this.#readOn();
+        await this.#sleep();
+        continue;
       } catch (err) {
         if (closing.aborted) break;
         if (err instanceof LogReplacedError) return this.#end(err);
@@ -133,11 +146,13 @@ class LogTail implements Tail {
     this.watches.wakeAll();
   }
 
+  /** Follows the log until nothing has come for a while. */
   async #readOn(): Promise<void> {
     const { jsm, streamName, epoch, limits = defaultLimits } = this.#deps;
     const info = await infoOfLeader(jsm, streamName);
     const logEnd = info.state.last_seq;
     if (epochOf(info) !== epoch || logEnd < this.#last) throw new LogReplacedError(epoch);
+    this.#subjects = info.config.subjects;
     if (this.#entries === undefined) {
       this.#entries = ring(endOf(logEnd), limits);
       this.#last = logEnd;
@@ -171,6 +186,31 @@ class LogTail implements Tail {
       }
     });
     await pump.run(signals);
+  }
+
+  /** Until something may have been written after what was read last. */
+  async #sleep(): Promise<void> {
+    const { nc, jsm, streamName, epoch, warn, lookMs = defaultLookMs } = this.#deps;
+    const written = new AbortController();
+    const heard = this.#subjects.map((subject) =>
+      nc.subscribe(subject, {
+        max: 1,
+        callback: (err) => {
+          if (err) warn("a quiet log can't be watched: give this user of NATS its current permissions", { err });
+          written.abort();
+        },
+      }),
+    );
+    try {
+      while (!written.signal.aborted && !this.#closing.signal.aborted) {
+        const info = await infoOfLeader(jsm, streamName);
+        if (epochOf(info) !== epoch || info.state.last_seq !== this.#last) return;
+        const wakes = [written.signal, this.#reconnects.signal, this.#closing.signal];
+        await delay(lookMs * (0.5 + Math.random() / 2), AbortSignal.any(wakes));
+      }
+    } finally {
+      if (!nc.isClosed()) for (const one of heard) one.unsubscribe();
+    }
   }
 
   /** What was dropped, or can't be read, is no part of the ring: followers learn of it from history. */
@@ -248,30 +288,39 @@ function endsPull({ code, description }: Exclude<PullAnswer, { readonly type: "m
   throw new Error(`the log answered ${code} ${description}`);
 }
 
-type Pace = (typeof paces)[keyof typeof paces];
-
 /** Pulls from a consumer, and gives what comes to `accept`. */
 class Pump {
-  readonly #access: StreamAccess;
+  readonly #deps: StreamAccess & Pick<TailDeps, "gathering">;
   readonly #consumer: Consumer;
   readonly #accept: (message: Delivered) => void;
   readonly #end = Promise.withResolvers<void>();
-  #silence: Timer;
-  #pace: Pace = paces.busy;
+  readonly #silence: Timer;
   #answers = 0;
   #delivered = 0;
+  #request: PullRequest = asTheyCome;
   /** How many messages the current pull may still bring. */
   #left = 0;
   #current: Disposable | undefined;
+  /** What gathers. */
+  #gathered: Delivered[] = [];
+  #gathering: Timer | undefined;
 
-  constructor(access: StreamAccess, consumer: Consumer, accept: (message: Delivered) => void) {
-    this.#access = access;
+  constructor(
+    deps: StreamAccess & Pick<TailDeps, "gathering">,
+    consumer: Consumer,
+    accept: (message: Delivered) => void,
+  ) {
+    this.#deps = deps;
     this.#consumer = consumer;
     this.#accept = accept;
-    this.#silence = startTimer(this.#suspectSilence, this.#pace.lostAfterMs);
+    this.#silence = startTimer(this.#suspectSilence, lostAfterMs);
+    deps.gathering?.onAwaited(this.#pullRest);
   }
 
-  /** Pulls until the consumer or the server is gone, which is an error, or the signal aborts. To be called once. */
+  /**
+   * Pulls until a pull has brought nothing, the consumer or the server is gone, which is an error, or the signal aborts. To be
+   * called once.
+   */
   async run({ signal, lost }: { readonly signal: AbortSignal; readonly lost: AbortSignal }): Promise<void> {
     const { promise, resolve, reject } = this.#end;
     const abort = () => resolve();
@@ -281,23 +330,35 @@ class Pump {
     lost.addEventListener("abort", reconnected);
     if (signal.aborted) resolve(); // aborted before the listener was added
     try {
-      this.#pullMore();
+      this.#pullNew();
       await promise;
     } finally {
       stopTimer(this.#silence);
+      stopTimer(this.#gathering);
+      this.#gathered = [];
       signal.removeEventListener("abort", abort);
       lost.removeEventListener("abort", reconnected);
       this.#current?.[Symbol.dispose]();
     }
   }
 
-  #pullMore(): void {
-    const hasBroughtNothing = this.#current !== undefined && this.#left === pullRequest.batch;
-    this.#takePace(hasBroughtNothing ? paces.quiet : paces.busy);
+  /** More is there than a pull may bring. */
+  #pullOn(): void {
+    this.#acceptGathered();
+    this.#pull(this.#request);
+  }
+
+  #pullNew(): void {
+    this.#acceptGathered();
+    this.#pull(this.#deps.gathering === undefined ? asTheyCome : theFirst);
+  }
+
+  #pull(request: PullRequest): void {
     this.#current?.[Symbol.dispose]();
-    this.#left = pullRequest.batch;
-    const request = { ...pullRequest, idle_heartbeat: this.#pace.heartbeatMs * nanosPerMs };
-    this.#current = pull(this.#access, this.#consumer, request, (answer) => {
+    this.#request = request;
+    this.#left = request.batch;
+    this.#silence.refresh();
+    this.#current = pull(this.#deps, this.#consumer, request, (answer) => {
       try {
         this.#answers++;
         this.#silence.refresh();
@@ -310,22 +371,50 @@ class Pump {
 
   #take(answer: PullAnswer): void {
     if (answer.type === "message") {
-      if (answer.message.deliverySeq !== ++this.#delivered) throw new Error("a message was lost in transit");
-      this.#accept(answer.message);
-      if (--this.#left === 0) this.#pullMore();
+      const { message } = answer;
+      if (message.deliverySeq !== ++this.#delivered) throw new Error("a message was lost in transit");
+      this.#left--;
+      if (this.#request === theFirst) this.#gather(message);
+      else if (this.#request === whatIsThere) this.#gathered.push(message);
+      else this.#accept(message);
+      if (this.#left === 0 && this.#request !== theFirst) this.#pullOn();
       return;
     }
-    if (endsPull(answer)) this.#pullMore();
+    if (!endsPull(answer)) return;
+    // With 409 more is pending.
+    if (answer.code === 409) this.#pullOn();
+    else if (this.#request === whatIsThere || this.#left < this.#request.batch) this.#pullNew();
+    else this.#end.resolve();
   }
 
-  #takePace(pace: Pace): void {
-    if (pace === this.#pace) return;
-    this.#pace = pace;
-    stopTimer(this.#silence);
-    this.#silence = startTimer(this.#suspectSilence, pace.lostAfterMs);
+  #gather(message: Delivered): void {
+    const { waitMs, isAwaited } = this.#deps.gathering as Gathering;
+    this.#gathered.push(message);
+    if (isAwaited()) this.#pullRest();
+    else this.#gathering = startTimer(this.#pullRest, waitMs());
+  }
+
+  /** The first one has waited long enough, or somebody waits for it. */
+  readonly #pullRest = (): void => {
+    if (!this.#isGathering) return;
+    stopTimer(this.#gathering);
+    this.#pull(whatIsThere);
+  };
+
+  get #isGathering(): boolean {
+    return this.#request === theFirst && this.#gathered.length > 0;
+  }
+
+  /** In one turn, so that whoever is woken finds all of it. */
+  #acceptGathered(): void {
+    const gathered = this.#gathered;
+    this.#gathered = [];
+    for (const message of gathered) this.#accept(message);
   }
 
   readonly #suspectSilence = (): void => {
+    // Nothing is asked for while others gather.
+    if (this.#isGathering) return;
     const before = this.#answers;
     // This process may have been held up: then what has arrived meanwhile is read after its timers, and before this.
     setImmediate(() => {

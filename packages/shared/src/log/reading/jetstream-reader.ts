@@ -8,7 +8,7 @@ import type { RingLimits } from "../live/ring.ts";
 import { SharedEvent } from "../live/shared-event.ts";
 import { SharedTail } from "../live/shared-tail.ts";
 import { Shift } from "../live/shift.ts";
-import { openTail } from "../live/tail.ts";
+import { type Gathering, openTail } from "../live/tail.ts";
 import type { HeldBatches, LogReader, LogSurvey, PageReader, RecordedEvent, StoredMessage } from "../log.ts";
 import { beyondAll, endOf, firstMessageAfter, logStart, type Offset, type Sequence, sequenceOf } from "../offset.ts";
 import { pageMessages, type ReadPage } from "../shared-history/history-page.ts";
@@ -33,6 +33,7 @@ export type ReaderDeps = StreamAccess & {
   /** What the leader said of the stream when it was opened. */
   readonly info: StreamInfo;
   readonly limits?: RingLimits;
+  readonly gathering?: Gathering | undefined;
   /** What is left out of everything but `stored`. */
   readonly erased?: ErasedSessions | undefined;
 };
