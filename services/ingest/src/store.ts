@@ -47,7 +47,8 @@ export function openStores(
     prepare: async (connected) => {
       await ensureEnds(connected.nats, settings.replicas);
       await new WorkspaceStore(connected.nats).ensure();
-      return new OpenStores(connected, await openLeases(connected.nats, ingest), signal);
+      const leases = await openLeases(connected.nats, ingest, {}, (message, fields) => logger.warn(fields, message));
+      return new OpenStores(connected, leases, signal);
     },
   });
 }

@@ -58,18 +58,19 @@ export async function openStoppedMachine(data: string, env: NodeJS.ProcessEnv = 
   return { nats, databaseUrl, dataDir, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
-/** A recorder holds a lease. On a NATS that is not ours, nothing else shows whether a Tapedeck runs on it. */
+/** An ingest that holds a lease has a key. On a NATS that is not ours, nothing else shows whether a Tapedeck runs on it. */
 async function refuseWriters(nats: NatsConnection): Promise<void> {
-  const jsm = await jetstreamManager(nats, { checkAPI: false });
-  for (let seq = 1; ; ) {
-    const query = { seq, next_by_subj: "$KV.TAPEDECK_OWNERS.>" };
-    const lease = await jsm.streams.getMessage("KV_TAPEDECK_OWNERS", query).catch(() => null);
-    if (lease === null) return;
-    seq = lease.seq + 1;
-    if (lease.data.byteLength === 0) continue;
-    const source = lease.subject.replace("$KV.TAPEDECK_OWNERS.", "");
+  const { streams } = await jetstreamManager(nats, { checkAPI: false });
+  const owners = "KV_TAPEDECK_OWNERS";
+  const info = await streams.info(owners, { subjects_filter: "$KV.TAPEDECK_OWNERS.*" }).catch((cause: Error) => {
+    if (cause.name !== "StreamNotFoundError") throw cause;
+  });
+  for (const subject of Object.keys(info?.state.subjects ?? {})) {
+    if (!subject.startsWith("$KV.TAPEDECK_OWNERS.process/")) continue;
+    const last = await streams.getMessage(owners, { last_by_subj: subject });
+    if (last === null || last.data.byteLength === 0) continue;
     throw new CommandError(
-      `a Tapedeck server uses this NATS (it records ${source}): stop its services first. A killed service counts as stopped after 6 s.`,
+      "a Tapedeck server uses this NATS (an ingest of it is running): stop its services first. A killed service counts as stopped after 6 s.",
     );
   }
 }

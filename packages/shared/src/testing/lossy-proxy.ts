@@ -6,6 +6,8 @@ export type LossyProxy = AsyncDisposable & {
   readonly port: number;
   /** While true, what the server says is thrown away; what the client says arrives. */
   deaf: boolean;
+  /** While true, every connection is cut. */
+  away: boolean;
   /** The delay of what the server sends. */
   lateMs: number;
   /** Cuts every connection. */
@@ -16,13 +18,18 @@ export type LossyProxy = AsyncDisposable & {
 export async function lossyProxy(serverPort: number): Promise<LossyProxy> {
   const sockets = new Set<Socket>();
   let deaf = false;
+  let away = false;
   let lateMs = 0;
   const keep = (socket: Socket) => {
     sockets.add(socket);
     socket.on("close", () => sockets.delete(socket));
     socket.on("error", () => socket.destroy());
   };
+  const cut = () => {
+    for (const socket of sockets) socket.destroy();
+  };
   const server = createServer((client) => {
+    if (away) return client.destroy();
     const upstream = connect(serverPort, "127.0.0.1");
     keep(client);
     keep(upstream);
@@ -45,17 +52,22 @@ export async function lossyProxy(serverPort: number): Promise<LossyProxy> {
     set deaf(value) {
       deaf = value;
     },
+    get away() {
+      return away;
+    },
+    set away(value) {
+      away = value;
+      if (away) cut();
+    },
     get lateMs() {
       return lateMs;
     },
     set lateMs(value) {
       lateMs = value;
     },
-    cut() {
-      for (const socket of sockets) socket.destroy();
-    },
+    cut,
     async [Symbol.asyncDispose]() {
-      for (const socket of sockets) socket.destroy();
+      cut();
       server.close();
       await once(server, "close");
     },

@@ -1,5 +1,5 @@
 import type { NatsConnection } from "nats";
-import { backoff, delay } from "../../sync/delay.ts";
+import { retried } from "../../sync/retried.ts";
 import type { Sequence } from "../offset.ts";
 import { ErasureStore, erasureIn, openErasures } from "./erasure-store.ts";
 
@@ -40,17 +40,7 @@ export async function watchErasedSessions(
   };
   const watching = (async () => {
     for await (const { type } of nats.status()) {
-      if (type !== "reconnect") continue;
-      const retry = backoff(50, 2_000);
-      while (
-        !over.signal.aborted &&
-        !(await readAll().then(
-          () => true,
-          () => false,
-        ))
-      ) {
-        await delay(retry.next(), over.signal);
-      }
+      if (type === "reconnect") await retried(readAll, over.signal);
     }
   })();
   watching.catch(() => {});

@@ -1,5 +1,5 @@
 import type { NatsConnection } from "nats";
-import { backoff, delay } from "../../sync/delay.ts";
+import { retried } from "../../sync/retried.ts";
 import {
   entriesIn,
   type Removal,
@@ -81,15 +81,4 @@ export async function watchWorkspaces(nats: NatsConnection, warn: Warn): Promise
       if (!nats.isClosed()) subscription.unsubscribe();
     },
   };
-}
-
-async function retried(work: () => Promise<void>, signal: AbortSignal): Promise<void> {
-  const retry = backoff(50, 2_000);
-  while (!signal.aborted) {
-    try {
-      return await work();
-    } catch {
-      await delay(retry.next(), signal);
-    }
-  }
 }

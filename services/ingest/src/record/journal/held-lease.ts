@@ -1,10 +1,8 @@
 import { delay } from "@tapedeck/shared/sync/delay";
-import type { LeaseBucket, Leased, Owner } from "./lease-bucket.ts";
+import type { LeaseBucket, Leased, LeaseTimes, Owner } from "./lease-bucket.ts";
 
-const retryMs = 250;
-
-/** Each renewal at another time, so that leases stay apart, and none later than asked. `random`: from 0 to below 1. */
-export const renewalWait = (renewMs: number, random = Math.random()): number => renewMs * (0.5 + random / 2);
+/** The waits before the checks of a write that was heard: it is heard before the bucket has it, and may be refused. */
+const storedMs = [0, 250, 1_000, 4_000];
 
 export type HeldLeaseOptions = {
   readonly bucket: LeaseBucket;
@@ -12,27 +10,25 @@ export type HeldLeaseOptions = {
   readonly owner: Owner;
   /** The revision at which the bucket names the owner. */
   readonly revision: number;
-  readonly renewMs: number;
+  readonly times: LeaseTimes;
 };
 
-/** A lease that this process has, which it renews until it is released or lost. */
+/** A source that this process has, until it is released or lost. */
 export class HeldLease {
-  readonly tap: string;
-  readonly yields: boolean;
+  readonly owner: Owner;
   /** How many share it in this process. */
   holders = 0;
   readonly #options: HeldLeaseOptions;
-  readonly #stop = new AbortController();
+  readonly #end = new AbortController();
   readonly #lost = new AbortController();
-  readonly #renewing: Promise<void>;
+  #checking: Promise<void> = Promise.resolve();
   #revision: number;
 
   constructor(options: HeldLeaseOptions) {
-    this.tap = options.owner.tap;
-    this.yields = options.owner.yields === true;
+    this.owner = options.owner;
     this.#options = options;
     this.#revision = options.revision;
-    this.#renewing = this.#keep();
+    void this.#watch();
   }
 
   /** Aborts when another owner has the source. */
@@ -40,39 +36,50 @@ export class HeldLease {
     return this.#lost.signal;
   }
 
+  lose(): void {
+    this.#end.abort();
+    this.#lost.abort();
+  }
+
+  /** Somebody writes another owner. */
+  async overheard(): Promise<void> {
+    for (const wait of storedMs) {
+      await delay(wait, this.#end.signal);
+      await this.check().catch(() => {});
+    }
+  }
+
+  /** Looks whether this process still has it. Rejects when NATS can't be asked. */
+  check(): Promise<void> {
+    const checked = this.#checking.then(() => this.#check());
+    this.#checking = checked.catch(() => {});
+    return checked;
+  }
+
+  /** Rejects when NATS can't be asked, and may then be called again. */
   async release(): Promise<void> {
-    this.#stop.abort();
-    await this.#renewing;
-    if (this.lost.aborted) return;
-    const { bucket, source } = this.#options;
-    // Without it the source is free when the time has run out.
-    await bucket.clear(source, this.#revision).catch(() => {});
-  }
-
-  async #keep(): Promise<void> {
-    const { renewMs } = this.#options;
-    // Leases that are taken together, such as at a start, should not be renewed together.
-    let wait = renewMs * Math.random();
-    while (!this.lost.aborted) {
-      await delay(wait, this.#stop.signal);
-      if (this.#stop.signal.aborted) return;
-      wait = await this.#renew().then(
-        () => renewalWait(renewMs),
-        () => retryMs,
-      );
-    }
-  }
-
-  /** A renewal whose answer was lost has moved the revision on without our knowing. */
-  async #renew(): Promise<void> {
+    this.#end.abort();
+    await this.#checking;
     const { bucket, source, owner } = this.#options;
-    const written = await bucket.write(source, owner, this.#revision);
-    if (written !== undefined) {
-      this.#revision = written;
-      return;
+    await bucket.clear(source, owner.lease, this.#revision);
+  }
+
+  /** Each at another time, so that leases that were taken together are not checked together. */
+  async #watch(): Promise<void> {
+    const { checkMs } = this.#options.times;
+    while (!this.#end.signal.aborted) {
+      await delay((checkMs * (1 + Math.random())) / 2, this.#end.signal);
+      await this.check().catch(() => {});
     }
-    const now = await bucket.ownerOf(source);
-    if (now.owner !== undefined && now.owner.lease !== owner.lease) this.#lost.abort();
-    else this.#revision = now.revision;
+  }
+
+  async #check(): Promise<void> {
+    const { bucket, source, times } = this.#options;
+    if (this.#end.signal.aborted) return;
+    const { owner, revision, writtenAt } = await bucket.read(source);
+    if (owner !== undefined && owner.lease !== this.owner.lease) return this.lose();
+    const isFresh = owner !== undefined && Date.now() - (writtenAt?.getTime() ?? 0) < times.entryMs / 2;
+    const isDone = isFresh || this.#end.signal.aborted;
+    this.#revision = (isDone ? undefined : await bucket.write(source, this.owner, revision)) ?? revision;
   }
 }

@@ -1,23 +1,37 @@
+// The leases: which tap dials a source. They do not decide who writes: the log's expectations do that.
+//
+//   bucket TAPEDECK_OWNERS
+//     process/P1             lives             6 s, written every 2 s   ◀── process-lease.ts
+//     acme/alice/shop/rkt    P1, tap, lease    12 h, written once       ◀── held-lease.ts
+//              └── owned by the tap while process/P1 is there
+//
+// 1. A process writes its key before its first source, and renews it while it holds anything.
+// 2. A source changes its owner by a write that names the revision that it follows: one of several writers wins.
+// 3. A dead process holds nothing, whatever its sources' keys say. A process that comes back has what nobody took meanwhile.
+// 4. A holder hears of each write of another owner, and asks the bucket's leader whether it is stored. What it may have missed is
+//    checked after each time that the connection was lost or a renewal failed, and every few minutes.
+// 5. While this process lives, no key names a lease of it that nobody holds: a key that could not be cleared is tried until it is.
+// Why not a renewal for each source: docs/decisions/0067-one-lease-for-a-process.md.
 import type { SourceName } from "@tapedeck/shared/source";
 import { delay } from "@tapedeck/shared/sync/delay";
+import { Notifier } from "@tapedeck/shared/sync/notifier";
+import { retried } from "@tapedeck/shared/sync/retried";
 import type { NatsConnection } from "nats";
 import { ulid } from "ulid";
 import { HeldLease } from "./held-lease.ts";
-import { LeaseBucket, type Leased, type Owner } from "./lease-bucket.ts";
+import { LeaseBucket, type Leased, type LeaseTimes, type Owner } from "./lease-bucket.ts";
+import { ProcessLease } from "./process-lease.ts";
 
-/** How long a lease holds, and how often it is renewed. */
-export type LeaseTimes = {
-  /** After this time without a renewal the source is free. Whole seconds. */
-  readonly ttlMs: number;
-  readonly renewMs: number;
-  /** How often a standby checks. */
-  readonly pollMs: number;
-  /** How long NATS may take to answer. */
-  readonly timeoutMs: number;
+const defaultTimes: LeaseTimes = {
+  ttlMs: 6_000,
+  renewMs: 2_000,
+  entryMs: 12 * 3_600_000,
+  checkMs: 300_000,
+  pollMs: 1_000,
+  timeoutMs: 2_000,
 };
 
-const defaultTimes: LeaseTimes = { ttlMs: 6_000, renewMs: 2_000, pollMs: 1_000, timeoutMs: 2_000 };
-/** Says that this process dials a source for one tap. It does not decide who writes: the log's expectations do that. */
+/** Says that this process dials a source for one tap. */
 export type Lease = AsyncDisposable & {
   /** Aborts when another owner has the source. Not when NATS is away: then it cannot be taken. */
   readonly lost: AbortSignal;
@@ -39,22 +53,46 @@ export type Leases = AsyncDisposable & {
   ownedIn(workspace: string): Promise<readonly SourceName[]>;
 };
 
+type Warn = (message: string, fields: Readonly<Record<string, unknown>>) => void;
+
 /** The connection stays the caller's. Rejects when the bucket can't be had. */
-export async function openLeases(nc: NatsConnection, ingest: string, times: Partial<LeaseTimes> = {}): Promise<Leases> {
+export async function openLeases(
+  nc: NatsConnection,
+  ingest: string,
+  times: Partial<LeaseTimes> = {},
+  warn: Warn = () => {},
+): Promise<Leases> {
   const all = { ...defaultTimes, ...times };
-  return new SharedLeases(await LeaseBucket.open(nc, all.ttlMs, all.timeoutMs), ingest, all);
+  const leases = new SharedLeases(await LeaseBucket.open(nc, ingest, all), all);
+  leases.watch(nc, warn);
+  return leases;
 }
 
 class SharedLeases implements Leases {
   readonly #bucket: LeaseBucket;
-  readonly #ingest: string;
+  readonly #process: ProcessLease;
   readonly #times: LeaseTimes;
   readonly #held = new Map<Leased, Promise<HeldLease | undefined>>();
+  readonly #closed = new AbortController();
+  /** Rings when others may have been written without being heard. */
+  readonly #missed = new Notifier();
 
-  constructor(bucket: LeaseBucket, ingest: string, times: LeaseTimes) {
+  constructor(bucket: LeaseBucket, times: LeaseTimes) {
     this.#bucket = bucket;
-    this.#ingest = ingest;
     this.#times = times;
+    this.#process = new ProcessLease(bucket, times.renewMs, {
+      isNeeded: () => this.#held.size > 0,
+      onReturn: () => this.#missed.ring(),
+    });
+  }
+
+  watch(nc: NatsConnection, warn: Warn): void {
+    const refused = (err: Error) =>
+      warn("leases can't be watched: give this user of NATS its current permissions", { err });
+    const subscription = this.#bucket.watch(nc, (source, owner) => void this.#heard(source, owner), refused);
+    this.#closed.signal.addEventListener("abort", () => !nc.isClosed() && subscription.unsubscribe());
+    this.#watchConnection(nc).catch(() => {});
+    void this.#checkMissed();
   }
 
   async take(source: Leased, tap: string, { yields = false }: TakeOptions = {}): Promise<Lease | undefined> {
@@ -62,11 +100,13 @@ class SharedLeases implements Leases {
       const shared = this.#held.get(source);
       const held = await shared?.catch(() => undefined);
       if (held !== undefined && held.holders > 0 && !held.lost.aborted) {
-        if (held.tap === tap) return this.#share(source, held);
-        if (yields || !held.yields) return undefined;
+        if (held.owner.tap === tap) return this.#share(source, held);
+        if (yields || held.owner.yields !== true) return undefined;
       }
       // Another call may have begun to take it in the meantime.
-      if (this.#held.get(source) === shared) return await this.#takeNew(source, tap, yields);
+      if (this.#held.get(source) !== shared) continue;
+      held?.lose();
+      return await this.#takeNew(source, tap, yields);
     }
   }
 
@@ -87,9 +127,38 @@ class SharedLeases implements Leases {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#closed.abort();
+    this.#missed.ring();
     const leases = await Promise.all([...this.#held.values()].map((lease) => lease.catch(() => undefined)));
     this.#held.clear();
-    await Promise.all(leases.map((lease) => lease?.release()));
+    // Without its process a source that could not be released is free.
+    const released = leases.map((lease) => lease?.release().catch(() => {}));
+    await Promise.all([...released, this.#process[Symbol.asyncDispose]()]);
+  }
+
+  async #heard(source: Leased, { lease }: Owner): Promise<void> {
+    const held = await this.#held.get(source)?.catch(() => undefined);
+    if (held !== undefined && held.owner.lease !== lease) await held.overheard();
+  }
+
+  async #watchConnection(nc: NatsConnection): Promise<void> {
+    for await (const { type } of nc.status()) {
+      if (this.#closed.signal.aborted) return;
+      if (type === "reconnect") this.#missed.ring();
+    }
+  }
+
+  async #checkMissed(): Promise<void> {
+    const { signal } = this.#closed;
+    for (let missed = this.#missed.next(); ; ) {
+      await missed;
+      missed = this.#missed.next();
+      if (signal.aborted) return;
+      for (const taking of this.#held.values()) {
+        const held = await taking.catch(() => undefined);
+        if (held !== undefined) await retried(() => held.check(), signal);
+      }
+    }
   }
 
   async #takeNew(source: Leased, tap: string, yields: boolean): Promise<Lease | undefined> {
@@ -111,18 +180,22 @@ class SharedLeases implements Leases {
   }
 
   async #acquire(source: Leased, tap: string, yields: boolean): Promise<HeldLease | undefined> {
-    const mine: Owner = { ingest: this.#ingest, tap, lease: ulid(), ...(yields && { yields }) };
+    const bucket = this.#bucket;
+    const mine: Owner = { process: bucket.process, tap, lease: ulid(), ...(yields && { yields }) };
+    await this.#process.begin();
     for (;;) {
-      const { owner, revision } = await this.#bucket.ownerOf(source);
-      if (owner?.lease === mine.lease) return this.#hold(source, mine, revision);
-      if (owner !== undefined && owner.tap !== tap && (yields || owner.yields !== true)) return undefined;
-      const written = await this.#bucket.write(source, mine, revision);
-      if (written !== undefined) return this.#hold(source, mine, written);
+      const { owner, revision } = await bucket.ownerOf(source);
+      // A key that names this process is one that nobody holds any more.
+      const isOther = owner !== undefined && owner.process !== mine.process && owner.tap !== tap;
+      if (isOther && (yields || owner.yields !== true)) return undefined;
+      const written = await bucket.write(source, mine, revision).catch((cause: unknown) => {
+        // It may have been written all the same.
+        void retried(() => bucket.clear(source, mine.lease), this.#closed.signal);
+        throw cause;
+      });
+      if (written === undefined) continue;
+      return new HeldLease({ bucket, source, owner: mine, revision: written, times: this.#times });
     }
-  }
-
-  #hold(source: Leased, owner: Owner, revision: number): HeldLease {
-    return new HeldLease({ bucket: this.#bucket, source, owner, revision, renewMs: this.#times.renewMs });
   }
 
   #share(source: Leased, held: HeldLease): Lease {
@@ -141,8 +214,9 @@ class SharedLeases implements Leases {
     held.holders--;
     if (held.holders > 0) return;
     const current = this.#held.get(source);
-    if ((await current) === held && this.#held.get(source) === current) this.#held.delete(source);
-    await held.release();
+    const isCurrent = (await current?.catch(() => undefined)) === held;
+    if (isCurrent && this.#held.get(source) === current) this.#held.delete(source);
+    await held.release().catch(() => void retried(() => held.release(), this.#closed.signal));
   }
 }
 
