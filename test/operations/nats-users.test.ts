@@ -268,7 +268,7 @@ const refused: Readonly<Record<NatsUser, typeof nobody>> = {
       "tapedeck.condition.ingest",
       ...["tapedeck-audit.default", "$KV.TAPEDECK_ERASURES.open.x"],
     ],
-    subscribe: ["tapedeck.control.>", "tapedeck.adopt.>"],
+    subscribe: ["tapedeck.control.>", "tapedeck.adopt.>", "$KV.TAPEDECK_OWNERS.*"],
   },
   gateway: {
     publish: [
@@ -286,7 +286,7 @@ const refused: Readonly<Record<NatsUser, typeof nobody>> = {
       ],
       ...["$JS.API.DIRECT.GET.TAPEDECK_ENDS", "$JS.API.DIRECT.GET.TAPEDECK_ENDS.tapedeck.ends.default.key"],
     ],
-    subscribe: ["tapedeck.control.>", "tapedeck.adopt.>", "tapedeck.observed.>"],
+    subscribe: ["tapedeck.control.>", "tapedeck.adopt.>", "tapedeck.observed.>", "$KV.TAPEDECK_OWNERS.*"],
   },
   cli: {
     publish: [

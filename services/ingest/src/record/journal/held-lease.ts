@@ -49,7 +49,7 @@ export class HeldLease {
     }
   }
 
-  /** Looks whether this process still has it. Rejects when NATS can't be asked. */
+  /** Checks whether this process still has it. Rejects when NATS can't be asked. */
   check(): Promise<void> {
     const checked = this.#checking.then(() => this.#check());
     this.#checking = checked.catch(() => {});

@@ -135,6 +135,7 @@ it("a restart of NATS changes nothing for the holder", async () => {
   await using there = await openLeases(nc.nc, "I2", hasty);
   await using closed = await openLeases(cut.nc, "I3", short);
   const lease = await until(() => here.take(source, "T1"), { message: "the lease" });
+  const revision = await revisionOfProcess(nc.nc);
   const stop = new AbortController();
   let freed = false;
   const watching = there.freed(source, stop.signal).then(() => {
@@ -143,10 +144,8 @@ it("a restart of NATS changes nothing for the holder", async () => {
   await nats.kill();
   await nats.restart();
   await until(async () => (await there.take(source, "T2")) === undefined, { message: "NATS to answer" });
-  const [[, before = 0] = []] = await processes(nc.nc);
-  await until(async () => (await processes(nc.nc)).some(([, revision]) => revision > before), {
-    message: "a renewal",
-  });
+  const before = await revision();
+  await until(async () => (await revision()) > before, { message: "a renewal" });
   // A lease that was taken after all that, and is not renewed, runs out.
   await until(() => closed.take(elsewhere, "T3"), { message: "the other client to be back" });
   proxy.away = true;
@@ -165,8 +164,7 @@ it("a renewal whose answer was lost ends nothing, and what was taken meanwhile i
   await using there = await openLeases(nc.nc, "I2", { ...calm, renewMs: 600_000 });
   const lease = await until(() => here.take(source, "T1"), { message: "the lease" });
   const kept = await until(() => here.take(elsewhere, "T1"), { message: "the other lease" });
-  const [[mine = ""] = []] = await processes(nc.nc);
-  const revision = async () => new Map(await processes(nc.nc)).get(mine) ?? 0;
+  const revision = await revisionOfProcess(nc.nc);
   proxy.deaf = true;
   await using _after = await there.take(source, "T1");
   // The second renewal begins when the first one has failed.
@@ -301,7 +299,7 @@ it("a source that could not be released, or whose taking had no answer, is free 
   await until(() => there.take(source, "T2"), { message: "the source to be free again" });
 });
 
-it("a write that was heard is looked for until it must have been stored, and a refused one changes nothing", async () => {
+it("the write of another owner is checked until it must have been stored, and a refused one changes nothing", async () => {
   await using nats = await startTestNats();
   await using nc = disposable(await client(nats.port));
   await using leases = await openLeases(nc.nc, "I1", calm);
@@ -387,4 +385,10 @@ async function processes(nc: NatsConnection): Promise<readonly (readonly [key: s
   return last
     .filter((message) => message !== null && message.data.length > 0)
     .map((message) => [message?.subject.replace("$KV.TAPEDECK_OWNERS.", "") ?? "", message?.seq ?? 0]);
+}
+
+/** The revision of the only process that there is, from now on. */
+async function revisionOfProcess(nc: NatsConnection): Promise<() => Promise<number>> {
+  const [[mine = ""] = []] = await processes(nc);
+  return async () => new Map(await processes(nc)).get(mine) ?? 0;
 }
