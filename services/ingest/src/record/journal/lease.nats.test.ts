@@ -126,6 +126,21 @@ it("a process that was cut off keeps what nobody took, and learns what another o
   expect((await bucket.ownerOf(source)).owner?.tap).toBe("T2");
 });
 
+it("what was taken while the connection was lost is noticed at the next one, before any renewal", async () => {
+  await using nats = await startTestNats();
+  await using proxy = await lossyProxy(nats.port);
+  await using cut = disposable(await client(proxy.port));
+  await using nc = disposable(await client(nats.port));
+  await using here = await openLeases(cut.nc, "I1", { ...hasty, renewMs: 600_000 });
+  await using there = await openLeases(nc.nc, "I2", calm);
+  const lease = await until(() => here.take(source, "T1"), { message: "the lease" });
+  proxy.away = true;
+  await using _after = await there.take(source, "T1");
+  expect(lease.lost.aborted).toBe(false);
+  proxy.away = false;
+  await until(() => lease.lost.aborted, { message: "the loss to be noticed" });
+});
+
 it("a restart of NATS changes nothing for the holder", async () => {
   await using nats = await startTestNats();
   await using proxy = await lossyProxy(nats.port);
@@ -319,7 +334,7 @@ it("a holder checks its source now and then, and renews a key that is old or abs
   await using cut = disposable(await client(proxy.port));
   await using nc = disposable(await client(nats.port));
   const times = { ...calm, renewMs: 600_000, timeoutMs: 300, checkMs: 100 };
-  await using here = await openLeases(cut.nc, "I1", { ...times, entryMs: 2_000 });
+  await using here = await openLeases(cut.nc, "I1", { ...times, entryMs: 10_000 });
   await using there = await openLeases(nc.nc, "I2", calm);
   const bucket = await LeaseBucket.open(nc.nc, "I3", calm);
   const lease = await until(() => here.take(source, "T1"), { message: "the lease" });

@@ -185,16 +185,21 @@ class SharedLeases implements Leases {
     await this.#process.begin();
     for (;;) {
       const { owner, revision } = await bucket.ownerOf(source);
-      // A key that names this process is one that nobody holds any more.
-      const isOther = owner !== undefined && owner.process !== mine.process && owner.tap !== tap;
-      if (isOther && (yields || owner.yields !== true)) return undefined;
+      if (owner !== undefined && owner.tap !== tap && (yields || owner.yields !== true)) return undefined;
       const written = await bucket.write(source, mine, revision).catch((cause: unknown) => {
-        // It may have been written all the same.
-        void retried(() => bucket.clear(source, mine.lease), this.#closed.signal);
+        void this.#forget(source, mine.lease);
         throw cause;
       });
       if (written === undefined) continue;
       return new HeldLease({ bucket, source, owner: mine, revision: written, times: this.#times });
+    }
+  }
+
+  /** A write without an answer may have been stored, or be stored once the servers are in touch with each other again. */
+  async #forget(source: Leased, lease: string): Promise<void> {
+    for (const wait of [0, 60_000]) {
+      await delay(wait, this.#closed.signal);
+      await retried(() => this.#bucket.clear(source, lease), this.#closed.signal);
     }
   }
 
