@@ -126,7 +126,7 @@ it("a process that was cut off keeps what nobody took, and learns what another o
   expect((await bucket.ownerOf(source)).owner?.tap).toBe("T2");
 });
 
-it("what was taken while the connection was lost is noticed at the next one, before any renewal", async () => {
+it("a loss during a break of the connection is noticed at the next one, before any renewal", async () => {
   await using nats = await startTestNats();
   await using proxy = await lossyProxy(nats.port);
   await using cut = disposable(await client(proxy.port));
