@@ -124,13 +124,13 @@ describe("parameters match their description", () => {
     },
   );
 
-  it.each(Object.keys(document.paths).filter((path) => document.paths[path]?.get?.parameters))(
-    "%s takes no undocumented parameter",
-    async (path) => {
-      const { status, body } = await get(`${path}?colour=red`);
-      expect([status, JSON.parse(body).error]).toMatchObject([400, { code: "invalid_argument", field: "colour" }]);
-    },
-  );
+  const calls = Object.entries(document.paths)
+    .filter(([path]) => path.startsWith("/api/v1/"))
+    .flatMap(([path, methods]) => Object.keys(methods).map((method) => [method.toUpperCase(), path] as const));
+  it.each(calls)("%s %s takes no undocumented parameter", async (method, path) => {
+    const { status, body } = await get(`${path.replaceAll(/\{\w+\}/g, "none")}?colour=red`, json, method);
+    expect([status, JSON.parse(body).error]).toMatchObject([400, { code: "invalid_argument", field: "colour" }]);
+  });
 });
 
 describe("answers match the document", () => {

@@ -1,4 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { z } from "zod";
+import { type RawParameters, readParameters } from "../../apis/tapedeck/parameters.ts";
 import type { Authenticator } from "../../auth/authenticator.ts";
 import type { TokenSeal } from "../../auth/sealed-token.ts";
 import type { ApiName, CallWatch } from "../../metrics.ts";
@@ -22,7 +24,9 @@ export type AdmissionOptions = {
 /** Operators' paths are not API calls, and are not counted as such. */
 const operatorPaths: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/metrics"]);
 
-/** Checks every request before its route runs: host and origin first, then who calls. */
+const noParameters = z.strictObject({});
+
+/** Checks every request before its route runs: host and origin first, then who calls, and that its parameters are read. */
 export function admitRequests(app: FastifyInstance, options: AdmissionOptions): void {
   const { allowed, authenticate, watch, isTls, seal } = options;
   app.addHook("onRequest", async (request, reply) => {
@@ -40,6 +44,9 @@ export function admitRequests(app: FastifyInstance, options: AdmissionOptions): 
         isOfOtherPage: isOfOtherPage(request.headers, isTls),
         login: presentedLogin(request, seal, isTls),
       });
+      const { readsQuery = false } = request.routeOptions.config;
+      if (pathOf(request).startsWith("/api/v1/") && !request.is404 && !readsQuery)
+        readParameters(noParameters, request.query as RawParameters);
     } catch (error) {
       return sendRefusal(request, reply, watch(api).failed(error));
     }

@@ -9,6 +9,8 @@ declare module "fastify" {
   interface FastifyContextConfig {
     /** The role that a route needs; default: viewer. `everyone` is for routes that reveal nothing of the record. */
     readonly access?: Role | "everyone";
+    /** It reads the query itself, and refuses what it does not know. A route of the API that does not say so takes no parameter. */
+    readonly readsQuery?: true;
   }
 }
 

@@ -78,6 +78,7 @@ function getRoute<Parameters extends z.ZodObject>(
   app.route({
     method: allowed,
     url: route.path,
+    config: { readsQuery: true },
     handler: async (request, reply) => {
       try {
         const context = boundTo(bound, contextOf(request, caller(request), closedSignal(reply)));
@@ -102,6 +103,7 @@ function refuseOtherMethods(
   app.route({
     method: methods.filter((method) => !allowed.includes(method)),
     url,
+    config: { readsQuery: true },
     handler: async ({ method }, reply) => {
       const error = invalidArgument(`${url} does not support ${method}: use GET`);
       return sendError(reply.header("allow", allowed.join(", ")), ownError(watch, error), 405);

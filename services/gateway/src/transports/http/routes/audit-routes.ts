@@ -14,7 +14,7 @@ export type AuditRoutes = { readonly watch: CallWatch; readonly limits: Pick<Cal
 /** For admins: GET /api/v1/audit gives who did what as NDJSON, an entry a line, then `complete` or `error`. */
 export function auditRoutes(app: FastifyInstance, api: AuditApi, caller: HttpCaller, options: AuditRoutes): void {
   const { watch, limits } = options;
-  app.get("/api/v1/audit", { config: { access: "admin" } }, async (request, reply) => {
+  app.get("/api/v1/audit", { config: { access: "admin", readsQuery: true } }, async (request, reply) => {
     try {
       const context = contextOf(request, caller(request), closedSignal(reply));
       const entries = await api.read(readParameters(auditParameters, request.query as RawParameters), context);

@@ -1,6 +1,5 @@
 import { type TapedeckError, toErrorBody } from "@tapedeck/shared/errors/errors";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { z } from "zod";
 import { type BackupPart, backupParameters, type MaintainApi } from "../../../apis/maintain/maintain-api.ts";
 import { type RawParameters, readParameters } from "../../../apis/tapedeck/parameters.ts";
 import type { CallContext } from "../../../call-context.ts";
@@ -19,8 +18,6 @@ export type MaintainRoutes = {
 };
 
 type OfWorkspace = { readonly Params: { readonly workspace: string } };
-
-const noParameters = z.strictObject({});
 
 const backupType = "application/vnd.tapedeck.backup";
 
@@ -91,7 +88,6 @@ export function maintainRoutes(
     (answer: (context: CallContext, request: FastifyRequest) => Promise<object>) =>
     async (request: FastifyRequest, reply: FastifyReply) => {
       try {
-        readParameters(noParameters, request.query as RawParameters);
         return await answer(contextOf(request, caller(request), closedSignal(reply)), request);
       } catch (error) {
         return sendError(reply, ownError(watch, error));
@@ -115,7 +111,7 @@ export function maintainRoutes(
   );
   app.get(
     "/api/v1/backup",
-    forAdmins,
+    { config: { ...forAdmins.config, readsQuery: true } },
     streaming(
       backupType,
       (request, context) => api.backUp(context, readParameters(backupParameters, request.query as RawParameters)),

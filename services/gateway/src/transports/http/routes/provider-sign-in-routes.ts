@@ -24,7 +24,7 @@ export type ProviderSignInRouteOptions = {
  * error.
  */
 export function providerSignInRoutes(app: FastifyInstance, { signIn, page, watch }: ProviderSignInRouteOptions): void {
-  const open = { config: { access: "everyone" } } as const;
+  const open = { config: { access: "everyone", readsQuery: true } } as const;
   const isSecure = page.origin.startsWith("https:");
 
   app.get<{ Querystring: { to?: unknown } }>(beginPath, open, async (request, reply) => {
