@@ -405,7 +405,7 @@ class Pump {
     return this.#request === theFirst && this.#gathered.length > 0;
   }
 
-  /** In one turn, so that whoever is woken finds all of it. */
+  /** In one turn, so that a follower that is woken finds all of it. */
   #acceptGathered(): void {
     const gathered = this.#gathered;
     this.#gathered = [];
