@@ -23,6 +23,8 @@ export type TablesEnds = ReadonlyMap<string, TablesEnd>;
 
 export type ReportTablesEnds = {
   readonly everyMs?: number;
+  /** Whether an end may have changed since this was asked last. By default it may. */
+  readonly mayHaveChanged?: () => boolean;
   /** The name of this query in the map; see query-map.ts. */
   readonly query?: string;
   /** Whether it answers for the workspace: only then its end is stored. By default it does. */
@@ -36,7 +38,7 @@ export type ReportTablesEnds = {
 export function reportTablesEnds(
   nats: NatsConnection,
   now: () => TablesEnds,
-  { everyMs = 1_000, query = defaultQuery, isOwn = () => true }: ReportTablesEnds = {},
+  { everyMs = 1_000, mayHaveChanged = () => true, query = defaultQuery, isOwn = () => true }: ReportTablesEnds = {},
 ): Disposable {
   const published = new Map<string, TablesEnd>();
   const write = () => {
@@ -49,7 +51,9 @@ export function reportTablesEnds(
     }
   };
   write();
-  const timer = startInterval(write, everyMs).unref();
+  const timer = startInterval(() => {
+    if (mayHaveChanged()) write();
+  }, everyMs).unref();
   const requests = nats.subscribe(requestSubject("*"), {
     callback: (error, message) => {
       if (error !== null || message.string() !== query) return;

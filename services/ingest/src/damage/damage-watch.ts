@@ -50,6 +50,7 @@ export class DamageWatch implements AsyncDisposable {
   /** One sentence for people; undefined when nothing is missing. */
   get warning(): string | undefined {
     const { lost } = this.#state;
+    if (lost.size === 0) return undefined;
     const all = [...lost.values()].reduce((sum, count) => sum + count, 0);
     if (all === 0) return undefined;
     const byCount = [...lost].toSorted(([, a], [, b]) => b - a);

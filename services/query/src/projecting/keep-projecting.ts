@@ -134,8 +134,12 @@ async function projectOnce(
   // Before the log is read: if it has lost its end, ingest must not assign these positions again.
   using _beside = beside(open);
   const { nats, logs, names } = open;
-  const isOwn = (workspace: string) => assigned.of(workspace) === "own";
-  using _telling = reportTablesEnds(nats, () => tablesEnds(states), { query: assigned.query.name, isOwn });
+  const changes = new EndChanges();
+  using _telling = reportTablesEnds(nats, () => tablesEnds(states), {
+    query: assigned.query.name,
+    isOwn: (workspace) => assigned.of(workspace) === "own",
+    mayHaveChanged: () => changes.take(),
+  });
   await projectAll({
     ...options,
     logs,
@@ -146,10 +150,30 @@ async function projectOnce(
       onWorking();
       observer.waits(undefined);
     },
-    onApplied: (applied) => observer.applied(applied),
+    onApplied: (applied) => {
+      changes.note();
+      observer.applied(applied);
+    },
     onInterrupted: () => observer.interrupted(),
   });
   tables.lost.throwIfAborted();
+}
+
+/** Whether the ends of tables may have changed: none is looked at while nothing is recorded in any workspace. */
+class EndChanges {
+  #isNoted = true;
+  #asked = 0;
+
+  note(): void {
+    this.#isNoted = true;
+  }
+
+  /** Whose a workspace is changes without a note: so each tenth answer is yes. */
+  take(): boolean {
+    const isNoted = this.#isNoted || ++this.#asked % 10 === 0;
+    this.#isNoted = false;
+    return isNoted;
+  }
 }
 
 function tablesEnds(states: WorkspaceStates): TablesEnds {

@@ -56,7 +56,8 @@ export type TailDeps = StreamAccess & {
 const defaultLimits: RingLimits = { entries: 4_096, bytes: 32 * 1024 * 1024 };
 const heartbeatMs = 500;
 const lostAfterMs = 1_500;
-const defaultLookMs = 30_000;
+/** A server alone loses no message without losing the connection. Between the servers of a cluster one may be lost. */
+const looksMs = { alone: 300_000, inCluster: 30_000 } as const;
 const nanosPerMs = 1_000_000;
 const patience = { expires: 30_000 * nanosPerMs, idle_heartbeat: heartbeatMs * nanosPerMs };
 /** The bytes keep the server from taking us for a slow consumer when large messages come in a row; any one fits. */
@@ -190,7 +191,8 @@ class LogTail implements Tail {
 
   /** Until something may have been written after what was read last. */
   async #sleep(): Promise<void> {
-    const { nc, jsm, streamName, epoch, warn, lookMs = defaultLookMs } = this.#deps;
+    const { nc, jsm, streamName, epoch, warn } = this.#deps;
+    const { lookMs = nc.info?.cluster === undefined ? looksMs.alone : looksMs.inCluster } = this.#deps;
     const written = new AbortController();
     const heard = this.#subjects.map((subject) =>
       nc.subscribe(subject, {

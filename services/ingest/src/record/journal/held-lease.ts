@@ -28,7 +28,6 @@ export class HeldLease {
     this.owner = options.owner;
     this.#options = options;
     this.#revision = options.revision;
-    void this.#watch();
   }
 
   /** Aborts when another owner has the source. */
@@ -62,15 +61,6 @@ export class HeldLease {
     await this.#checking;
     const { bucket, source, owner } = this.#options;
     await bucket.clear(source, owner.lease, this.#revision);
-  }
-
-  /** Each at another time, so that leases that were taken together are not checked together. */
-  async #watch(): Promise<void> {
-    const { checkMs } = this.#options.times;
-    while (!this.#end.signal.aborted) {
-      await delay((checkMs * (1 + Math.random())) / 2, this.#end.signal);
-      await this.check().catch(() => {});
-    }
   }
 
   async #check(): Promise<void> {

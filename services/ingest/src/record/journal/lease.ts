@@ -92,7 +92,7 @@ class SharedLeases implements Leases {
     const subscription = this.#bucket.watch(nc, (source, owner) => void this.#heard(source, owner), refused);
     this.#closed.signal.addEventListener("abort", () => !nc.isClosed() && subscription.unsubscribe());
     this.#watchConnection(nc).catch(() => {});
-    void this.#checkMissed();
+    void this.#checkAll();
   }
 
   async take(source: Leased, tap: string, { yields = false }: TakeOptions = {}): Promise<Lease | undefined> {
@@ -148,10 +148,13 @@ class SharedLeases implements Leases {
     }
   }
 
-  async #checkMissed(): Promise<void> {
+  /** When something may have been missed, and now and then: all together, because a timer for each would keep the process awake. */
+  async #checkAll(): Promise<void> {
     const { signal } = this.#closed;
     for (let missed = this.#missed.next(); ; ) {
-      await missed;
+      const over = new AbortController();
+      await Promise.race([missed, delay((this.#times.checkMs * (1 + Math.random())) / 2, over.signal)]);
+      over.abort();
       missed = this.#missed.next();
       if (signal.aborted) return;
       for (const taking of this.#held.values()) {

@@ -3,7 +3,7 @@ import { fieldsOf } from "@tapedeck/shared/descriptors/message-fields";
 import { lastSeenSubject } from "@tapedeck/shared/log/subjects";
 import { ownValue } from "@tapedeck/shared/own-value";
 import type { SourceName } from "@tapedeck/shared/source";
-import { startInterval, stopTimer } from "@tapedeck/shared/sync/timers";
+import { startInterval, stopTimer, type Timer } from "@tapedeck/shared/sync/timers";
 import { msOfTimestamp, type Timestamp, validTimestamp } from "@tapedeck/shared/time/timestamp";
 import type { NatsConnection } from "nats";
 
@@ -27,13 +27,14 @@ export class LastSeenPublisher {
   readonly #options: LastSeenPublisherOptions;
   readonly #lists = new Map<string, SeenList>();
   #reportedAt = Number.NEGATIVE_INFINITY;
+  /** From the first list on: most sources have none, and a thousand timers would keep a process awake. */
+  #timer: Timer | undefined;
   /** What `performance.now()` is ahead of the tap's clock, which may be wrong and may be set. */
   #aheadMs: number | undefined;
 
   constructor(options: LastSeenPublisherOptions) {
     this.#options = options;
-    const timer = startInterval(() => this.#report(), reportMs.max).unref();
-    options.signal.addEventListener("abort", () => stopTimer(timer), { once: true });
+    options.signal.addEventListener("abort", () => stopTimer(this.#timer), { once: true });
   }
 
   /** A message has just come that the tap sent then. */
@@ -64,6 +65,8 @@ export class LastSeenPublisher {
       const list = this.#lists.get(collection) ?? { at: undefined, heardAt: now };
       this.#lists.set(collection, { ...list, late: true });
     }
+    if (this.#lists.size > 0 && !this.#options.signal.aborted)
+      this.#timer ??= startInterval(() => this.#report(), reportMs.max).unref();
     const isDue = now - this.#reportedAt >= reportMs.least;
     if (late.length > 0 || (seen.length > 0 && isDue)) this.#report();
   }
