@@ -208,7 +208,8 @@ class LogTail implements Tail {
         const info = await infoOfLeader(jsm, streamName);
         if (epochOf(info) !== epoch || info.state.last_seq !== this.#last) return;
         const wakes = [written.signal, this.#reconnects.signal, this.#closing.signal];
-        await delay(lookMs * (0.5 + Math.random() / 2), AbortSignal.any(wakes));
+        // All look within the same second: a look costs less than waking the process does.
+        await delay(lookMs - (Date.now() % lookMs) + 1_000 * Math.random(), AbortSignal.any(wakes));
       }
     } finally {
       if (!nc.isClosed()) for (const one of heard) one.unsubscribe();
