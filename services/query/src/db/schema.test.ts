@@ -1,6 +1,6 @@
 import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { expect, it } from "vitest";
-import { generateSchema } from "../testing/generate-schema.ts";
+import { generateSchema } from "../testing/generate/schema.ts";
 import { openDatabase } from "./database.ts";
 import { migrate } from "./migrate.ts";
 

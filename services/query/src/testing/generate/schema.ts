@@ -1,5 +1,5 @@
 import { type DatabaseMetadata, generate, PostgresDialect } from "kysely-codegen";
-import { openDatabase, schemasOf } from "../db/database.ts";
+import { openDatabase, schemasOf } from "../../db/database.ts";
 
 /** The source text of db/schema.generated.ts for a migrated database. */
 export async function generateSchema(url: string): Promise<string> {

@@ -1,7 +1,7 @@
 import { sql } from "kysely";
-import { readable } from "../db/access/relations.ts";
-import { comments, readComments } from "../db/comments/apply.ts";
-import { type Database, openDatabase } from "../db/database.ts";
+import { readable } from "../../db/access/relations.ts";
+import { comments, readComments } from "../../db/comments/apply.ts";
+import { type Database, openDatabase } from "../../db/database.ts";
 
 /** A column that at least this many relations describe alike is described once; so are this many columns of another relation. */
 const minRelations = 3;
