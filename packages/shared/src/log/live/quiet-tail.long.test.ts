@@ -23,7 +23,7 @@ async function asleep(tail: Tail, nc: NatsConnection): Promise<void> {
   await until(async () => (await consumers()) === 0, { message: "the tail to sleep", deadlineMs: 120_000 });
 }
 
-async function quietTail(nc: NatsConnection, deps: Pick<TailDeps, "epoch" | "lookMs">): Promise<Tail> {
+async function quietTail(nc: NatsConnection, deps: Pick<TailDeps, "epoch" | "checkMs">): Promise<Tail> {
   const jsm = await jetstreamManager(nc);
   return openTail({
     nc,
@@ -40,7 +40,7 @@ it("a tail to which nothing comes has no consumer, and wakes with the next event
   await using log = await startTestLog();
   const writer = testWriter(log.writer, alice);
   await writer.append(1);
-  await using tail = await quietTail(log.nc, { epoch: log.epoch, lookMs: never });
+  await using tail = await quietTail(log.nc, { epoch: log.epoch, checkMs: never });
   await asleep(tail, log.nc);
   await writer.append(1);
   await until(() => tail.now()?.last === endOf(2), { message: "the event to be read" });
@@ -54,7 +54,7 @@ it("a tail that sleeps gets what was written while it was cut off", { timeout: 1
   const cut = stack.adopt(await connect({ servers: `127.0.0.1:${proxy.port}`, ...options }), (nc) => nc.close());
   const writer = testWriter(log.writer, alice);
   await writer.append(1);
-  await using tail = await quietTail(cut, { epoch: log.epoch, lookMs: never });
+  await using tail = await quietTail(cut, { epoch: log.epoch, checkMs: never });
   await asleep(tail, log.nc);
   proxy.deaf = true;
   await writer.append(1);
@@ -70,7 +70,7 @@ it("a tail that sleeps finds what it did not hear of", { timeout: 180_000 }, asy
   const deaf = stack.adopt(await connect({ servers: `127.0.0.1:${proxy.port}` }), (nc) => nc.close());
   const writer = testWriter(log.writer, alice);
   await writer.append(1);
-  await using tail = await quietTail(deaf, { epoch: log.epoch, lookMs: 500 });
+  await using tail = await quietTail(deaf, { epoch: log.epoch, checkMs: 500 });
   await asleep(tail, log.nc);
   proxy.deaf = true;
   await writer.append(1);

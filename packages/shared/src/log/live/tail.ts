@@ -47,8 +47,8 @@ export type TailDeps = StreamAccess & {
   readonly warn: Warn;
   readonly limits?: RingLimits;
   readonly gathering?: Gathering | undefined;
-  /** How often a tail that sleeps looks at the log, in case it did not hear the message that should have woken it. */
-  readonly lookMs?: number;
+  /** How often a tail that sleeps checks the log, in case it did not hear the message that should have woken it. */
+  readonly checkMs?: number;
   /** Called when a session was erased, before those who follow learn of it. */
   readonly forget?: (session: string, erasedAt: Offset) => void;
 };
@@ -57,7 +57,7 @@ const defaultLimits: RingLimits = { entries: 4_096, bytes: 32 * 1024 * 1024 };
 const heartbeatMs = 500;
 const lostAfterMs = 1_500;
 /** A server alone loses no message without losing the connection. Between the servers of a cluster one may be lost. */
-const looksMs = { alone: 300_000, inCluster: 30_000 } as const;
+const checksMs = { alone: 300_000, inCluster: 30_000 } as const;
 const nanosPerMs = 1_000_000;
 const patience = { expires: 30_000 * nanosPerMs, idle_heartbeat: heartbeatMs * nanosPerMs };
 /** The bytes keep the server from taking us for a slow consumer when large messages come in a row; any one fits. */
@@ -192,7 +192,7 @@ class LogTail implements Tail {
   /** Until something may have been written after what was read last. */
   async #sleep(): Promise<void> {
     const { nc, jsm, streamName, epoch, warn } = this.#deps;
-    const { lookMs = nc.info?.cluster === undefined ? looksMs.alone : looksMs.inCluster } = this.#deps;
+    const { checkMs = nc.info?.cluster === undefined ? checksMs.alone : checksMs.inCluster } = this.#deps;
     const written = new AbortController();
     const heard = this.#subjects.map((subject) =>
       nc.subscribe(subject, {
@@ -208,8 +208,8 @@ class LogTail implements Tail {
         const info = await infoOfLeader(jsm, streamName);
         if (epochOf(info) !== epoch || info.state.last_seq !== this.#last) return;
         const wakes = [written.signal, this.#reconnects.signal, this.#closing.signal];
-        // All look within the same second: a look costs less than waking the process does.
-        await delay(lookMs - (Date.now() % lookMs) + 1_000 * Math.random(), AbortSignal.any(wakes));
+        // All check within the same second: a check costs less than waking the process does.
+        await delay(checkMs - (Date.now() % checkMs) + 1_000 * Math.random(), AbortSignal.any(wakes));
       }
     } finally {
       if (!nc.isClosed()) for (const one of heard) one.unsubscribe();
