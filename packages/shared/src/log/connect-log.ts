@@ -32,7 +32,7 @@ export type LogConnectorOptions = {
   readonly leaveOutErased?: boolean;
   /** Whether a log that is missing is created when it is asked for. Default false. */
   readonly create?: boolean;
-  /** For a reader that is in no hurry to follow a workspace. Default: each message is followed at once. */
+  /** For a reader that may wait for the messages of a workspace. Default: each message is followed at once. */
   readonly gathering?: (workspace: string) => Gathering;
 };
 

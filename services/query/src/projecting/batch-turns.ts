@@ -3,9 +3,9 @@ import type { ProjectedPosition } from "./progress.ts";
 
 /** One batch in so many milliseconds, of all workspaces together: each costs the database the same, however few events it has. */
 const everyMs = 50;
-const leastMs = 20;
+const minWaitMs = 20;
 /** No table is older than this because of others. */
-const mostMs = 1_000;
+const maxWaitMs = 1_000;
 
 /** Gives the batches of all workspaces their turns, so that many that have few events each don't cost more than one with many. */
 export class BatchTurns {
@@ -13,8 +13,8 @@ export class BatchTurns {
 
   /** How long the first event of a batch waits for others. */
   waitMs(now = performance.now()): number {
-    const wait = Math.min(Math.max(this.#next - now, leastMs), mostMs);
-    this.#next = Math.min(Math.max(this.#next, now), now + mostMs) + everyMs;
+    const wait = Math.min(Math.max(this.#next - now, minWaitMs), maxWaitMs);
+    this.#next = Math.min(Math.max(this.#next, now), now + maxWaitMs) + everyMs;
     return wait;
   }
 }

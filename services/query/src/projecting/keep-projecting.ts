@@ -168,7 +168,7 @@ class EndChanges {
     this.#isNoted = true;
   }
 
-  /** Whose a workspace is changes without a note: so each tenth answer is yes. */
+  /** A workspace that changes hands is not noted. It is found by every tenth answer, which is yes. */
   take(): boolean {
     const isNoted = this.#isNoted || ++this.#asked % 10 === 0;
     this.#isNoted = false;

@@ -103,7 +103,7 @@ it("an erasure decodes nothing but itself", async () => {
   expect(decoded).toBe(1);
 });
 
-it("messages gather for a reader in no hurry, until somebody waits for them", async () => {
+it("messages gather for a reader that may wait, until somebody waits for them", async () => {
   let wake = () => {};
   let isAwaited = false;
   const gathering: Gathering = {

@@ -66,9 +66,9 @@ const asTheyCome = { ...many, ...patience };
 const theFirst = { batch: 1, ...patience };
 const whatIsThere = { ...many, no_wait: true };
 
-/** Lets messages gather for a reader in no hurry, which is woken once for all of them: that costs as much as several of them. */
+/** Lets messages gather for a reader that may wait, which is woken once for all of them: waking it costs as much as several of them. */
 export type Gathering = {
-  /** How long the first message waits for others; asked once for each. */
+  /** How long the first message waits for others; called once for each. */
   readonly waitMs: () => number;
   /** While somebody waits for what comes, nothing gathers. */
   readonly isAwaited: () => boolean;
