@@ -1,4 +1,3 @@
-import { logStart } from "@tapedeck/shared/log/offset";
 import { parsePosition } from "@tapedeck/shared/log/position";
 import { defaultQuery, type QueryMap, queriesOf, watchQueryMap } from "@tapedeck/shared/log/queries/query-map";
 import { delay } from "@tapedeck/shared/sync/delay";
@@ -11,21 +10,22 @@ export type QueryRoutesOptions = {
   readonly dial: (address: string) => QueryClient;
 };
 
-/** How long requests wait at most while their workspace gets another query, before the one of before answers for a while. */
+/** The maximum time that requests wait for their workspace to change to its next query. Then the one before answers again. */
 const moveMs = 500;
-const moveAgainMs = 1_000;
-const askMs = 20;
-/** How long a query is waited for that may be away: everyone may request /readyz. */
+/** The time until the change is tried again. */
+const retryMs = 1_000;
+const pollMs = 20;
+/** The timeout of a check of a query: everyone may request /readyz. */
 const checkMs = 2_000;
-/** How many workspaces a warning names. */
+/** The maximum number of workspaces that a warning names. */
 const maxNamed = 3;
 
-/** The query that answers for a workspace here, and how many requests it is answering. */
+/** The query that this gateway asks about a workspace, and the number of its requests that are not answered yet. */
 type Route = { at: string; requests: number; moving?: Promise<void> | undefined; failedAt?: number };
 
 /**
- * The queries, by the map of the workspaces' queries. A workspace changes to its next query while no request of it is answered,
- * and when that one has all that the log has then: what was in an answer is in the next one.
+ * Sends requests to the queries that the map names for their workspaces. A workspace changes to its next query between two
+ * requests, when the tables of that query have all that the log has: what was in an answer is in the next one.
  */
 export class QueryRoutes implements AsyncDisposable {
   readonly #options: QueryRoutesOptions;
@@ -37,7 +37,7 @@ export class QueryRoutes implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** Follows the map until the signal; resolves when it was read. Until then, and while NATS is away, what is known counts. */
+  /** Follows the map until the signal; resolves when it was read. While NATS is away, the last known map is used. */
   async follow(link: Pick<LogLink, "opened" | "nats">, signal: AbortSignal): Promise<void> {
     await link.opened;
     while (!signal.aborted) {
@@ -46,15 +46,15 @@ export class QueryRoutes implements AsyncDisposable {
           this.#map = map;
         });
         signal.addEventListener("abort", () => watch[Symbol.dispose]());
-        return await watch.loaded.catch(() => {}); // it goes on reading
+        return await watch.loaded.catch(() => {}); // the watch reads it again
       } catch {
-        await delay(moveAgainMs, signal);
+        await delay(retryMs, signal);
       }
     }
   }
 
-  /** Asks the query of a workspace; empty: the default one. */
-  async ask<T>(workspace: string, request: (query: QueryClient) => Promise<T>): Promise<T> {
+  /** Sends a request to the query of a workspace; empty: to the default one. */
+  async send<T>(workspace: string, request: (query: QueryClient) => Promise<T>): Promise<T> {
     const { at } = queriesOf(this.#map, workspace);
     const route = this.#routes.get(workspace) ?? { at, requests: 0 };
     this.#routes.set(workspace, route);
@@ -72,8 +72,8 @@ export class QueryRoutes implements AsyncDisposable {
     }
   }
 
-  /** Asks every query that answers for something, the default one first; `isOwn`: whether it answers for a workspace. */
-  async askAll<T>(
+  /** Sends a request to every query in the map, the default one first; `isOwn`: whether the query has a workspace. */
+  async sendToAll<T>(
     request: (query: QueryClient, isOwn: (workspace: string) => boolean) => Promise<readonly T[]>,
   ): Promise<readonly T[]> {
     const answers = this.#names().map((name) =>
@@ -128,25 +128,31 @@ export class QueryRoutes implements AsyncDisposable {
   async #move(workspace: string, route: Route, to: string): Promise<void> {
     const end = performance.now() + moveMs;
     const leftMs = () => end - performance.now();
-    // A long one may be answered meanwhile: then the next answer may lack the newest of what that one has.
-    while (route.requests > 0 && leftMs() > moveMs / 2) await delay(askMs);
-    // One that is gone has nothing to be compared with.
-    const before = await soon(this.#at(route.at).position(workspace), leftMs() / 2);
-    const goal = parsePosition(before?.log_position ?? "");
+    // After a request that takes longer, the next answer may lack the newest of what its answer has.
+    while (route.requests > 0 && leftMs() > moveMs / 2) await delay(pollMs);
+    let hasFailed = false;
+    const before = this.#at(route.at).position(workspace);
+    before.catch(() => {
+      hasFailed = true;
+    });
+    let goal = parsePosition((await soon(before, leftMs() / 2))?.log_position ?? "");
     while (leftMs() > 0) {
-      const now = await soon(this.#at(to).position(workspace), leftMs());
-      const reached = parsePosition(now?.position ?? "");
-      if (reached !== undefined && (goal?.epoch !== reached.epoch || reached.offset >= (goal?.offset ?? logStart))) {
+      const next = await soon(this.#at(to).position(workspace), leftMs());
+      const reached = parsePosition(next?.position ?? "");
+      goal ??= parsePosition(next?.log_position ?? "");
+      if (reached !== undefined && (goal?.epoch !== reached.epoch || reached.offset >= goal.offset)) {
         route.at = to;
         return;
       }
-      await delay(askMs);
+      await delay(pollMs);
     }
-    route.failedAt = performance.now();
+    // Old answers are better than none.
+    if (hasFailed) route.at = to;
+    else route.failedAt = performance.now();
   }
 }
 
-/** Undefined when it fails, or comes later. */
+/** Undefined: it fails, or takes longer. */
 async function soon<T>(answer: Promise<T>, ms: number): Promise<T | undefined> {
   const over = new AbortController();
   const found = await Promise.race([answer.catch(() => undefined), delay(ms, over.signal).then(() => undefined)]);
@@ -155,34 +161,34 @@ async function soon<T>(answer: Promise<T>, ms: number): Promise<T | undefined> {
 }
 
 function isRecent(at: number | undefined): boolean {
-  return at !== undefined && performance.now() - at < moveAgainMs;
+  return at !== undefined && performance.now() - at < retryMs;
 }
 
-/** Asks the query of the request's workspace, and all of them where it is about all. */
+/** A client that sends each request to the query of its workspace; a request about all workspaces goes to all queries. */
 export function routedQuery(routes: QueryRoutes): QueryClient {
-  const ask = <T>(workspace: string | undefined, request: (query: QueryClient) => Promise<T>) =>
-    routes.ask(workspace ?? "", request);
+  const send = <T>(workspace: string | undefined, request: (query: QueryClient) => Promise<T>) =>
+    routes.send(workspace ?? "", request);
   return {
-    readState: (request) => ask(request.workspace, (query) => query.readState(request)),
-    listSources: (request) => ask(request.workspace, (query) => query.listSources(request)),
-    listSessions: (request) => ask(request.workspace, (query) => query.listSessions(request)),
-    listOperations: (request) => ask(request.workspace, (query) => query.listOperations(request)),
-    search: (request) => ask(request.filter?.workspace, (query) => query.search(request)),
-    buildStats: (request) => ask(request.workspace, (query) => query.buildStats(request)),
-    stats: (about, of) => ask(of.workspace, (query) => query.stats(about, of)),
-    findEvents: (request) => ask(request.filter?.workspace, (query) => query.findEvents(request)),
-    position: (workspace = "") => ask(workspace, (query) => query.position(workspace)),
+    readState: (request) => send(request.workspace, (query) => query.readState(request)),
+    listSources: (request) => send(request.workspace, (query) => query.listSources(request)),
+    listSessions: (request) => send(request.workspace, (query) => query.listSessions(request)),
+    listOperations: (request) => send(request.workspace, (query) => query.listOperations(request)),
+    search: (request) => send(request.filter?.workspace, (query) => query.search(request)),
+    buildStats: (request) => send(request.workspace, (query) => query.buildStats(request)),
+    stats: (about, of) => send(of.workspace, (query) => query.stats(about, of)),
+    findEvents: (request) => send(request.filter?.workspace, (query) => query.findEvents(request)),
+    position: (workspace = "") => send(workspace, (query) => query.position(workspace)),
     async setAside(workspace) {
-      if (workspace !== "") return ask(workspace, (query) => query.setAside(workspace));
-      const all = await routes.askAll(async (query, isOwn) => {
+      if (workspace !== "") return send(workspace, (query) => query.setAside(workspace));
+      const all = await routes.sendToAll(async (query, isOwn) => {
         const { sources } = await query.setAside("");
         return sources.filter(({ source }) => isOwn(source.split("/")[0] ?? ""));
       });
       return { sources: [...all] };
     },
     async workspaces(workspace) {
-      if (workspace !== "") return ask(workspace, (query) => query.workspaces(workspace));
-      const all = await routes.askAll(async (query, isOwn) => {
+      if (workspace !== "") return send(workspace, (query) => query.workspaces(workspace));
+      const all = await routes.sendToAll(async (query, isOwn) => {
         const { items } = await query.workspaces("");
         return items.filter((item) => isOwn(item.workspace));
       });
