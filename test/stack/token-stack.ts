@@ -21,8 +21,8 @@ export type TokenStack = AsyncDisposable & {
   ) => Promise<TestToken>;
 };
 
-/** Limits have tests of their own. */
-const withTokens = {
+/** The settings of a gateway that requires tokens. Limits have tests of their own. */
+export const withTokens = {
   TAPEDECK_AUTH: "tokens",
   TAPEDECK_LIMITS_REFUSALS_PER_MINUTE: "100000",
   TAPEDECK_LIMITS_REQUESTS_PER_SECOND: "100000",

@@ -7,15 +7,22 @@ import { sourceName } from "@tapedeck/shared/source";
 import { seqIn } from "@tapedeck/shared/testing/positions";
 import { seeded } from "@tapedeck/shared/testing/seeded";
 import { expect } from "vitest";
-import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
+import type { SeededStack } from "../stack/seeded-stack.ts";
 import { gatewayEnv } from "../stack/stack.ts";
+import { startTokenStack, withTokens } from "../stack/token-stack.ts";
 import { transports } from "./all-transports.ts";
 import { type CuttingProxy, cuttingProxy } from "./cutting-proxy.ts";
 import { type Due, wrongWith } from "./history.ts";
 import { ConnectionLost, type Message, Refused, type StreamFilter } from "./transport.ts";
 
+/** Written at the same time. They have developers and projects of the same names; sessions begin with the number. */
+const workspaces = { acme: "01", globex: "02" } as const;
+type Workspace = keyof typeof workspaces;
+
 /** Each filter with a predicate for the events that it selects, written independently of the product. */
-const filters: readonly { readonly filter: StreamFilter; readonly wants: (event: Event) => boolean }[] = [
+const filtersIn = (
+  workspace: Workspace,
+): readonly { readonly filter: StreamFilter; readonly wants: (event: Event) => boolean }[] => [
   { filter: {}, wants: () => true },
   { filter: { kinds: ["build.*"] }, wants: ({ kind }) => kind.startsWith("build.") },
   { filter: { kinds: ["*.failed", "log.written"] }, wants: ({ kind }) => /\.failed$|^log\.written$/.test(kind) },
@@ -26,10 +33,11 @@ const filters: readonly { readonly filter: StreamFilter; readonly wants: (event:
   },
   { filter: { subjects: ["web"] }, wants: ({ subject }) => subject === "web" },
   { filter: { outcomes: ["failed"], developers: ["alice", "bob"] }, wants: ({ outcome }) => outcome === 2 },
-  { filter: { sessions: ["01B1"] }, wants: ({ session }) => session === "01B1" },
+  {
+    filter: { sessions: [`${workspaces[workspace]}B1`] },
+    wants: ({ session }) => session === `${workspaces[workspace]}B1`,
+  },
 ];
-
-const readersOfEachFilter = 2;
 
 export type CutsResult = {
   readonly seed: number;
@@ -42,39 +50,45 @@ export type CutsResult = {
 };
 
 /**
- * Readers with different filters follow a log that is being written. Each connection is cut at a random point: its
- * reader leaves in the middle, the network breaks between two bytes, or the gateway is stopped and another one started.
- * The next connection resumes after the last position, on any transport. In the end every reader must have its history.
+ * Readers with different filters follow the logs of two workspaces that are being written. Each connection is cut at a random
+ * point: its reader leaves in the middle, the network breaks between two bytes, or the gateway is stopped and another one
+ * started. The next connection resumes after the last position, on any transport. In the end every reader must have its history.
  */
 export async function randomCuts(cuts: number): Promise<CutsResult> {
   const random = seeded("random cuts of subscriptions");
   await using cleanup = new AsyncDisposableStack();
-  const stack = cleanup.use(await startSeededStack());
+  const { on: stack, token } = cleanup.use(await startTokenStack());
   const gateways = cleanup.use(restartable(stack));
   await gateways.start();
   const by: Record<string, number> = {};
   let left = cuts;
   let restarts = 0;
 
-  const written: Due[] = [];
-  const events: Event[] = [];
-  const writing = write(
-    stack,
-    () => left > 0,
-    random.below,
-    (batch, seqs) => {
-      events.push(...batch);
-      written.push(...batch.map(({ id }, index) => ({ id, seq: seqs[index] ?? 0 })));
-    },
+  const written = { acme: [] as WrittenEvent[], globex: [] as WrittenEvent[] };
+  const names = Object.keys(workspaces) as Workspace[];
+  const writing = Promise.all(
+    names.map((workspace) =>
+      write(stack, workspace, {
+        goesOn: () => left > 0,
+        below: random.below,
+        done: (batch, seqs) =>
+          written[workspace].push(...batch.map((event, index) => ({ event, id: event.id, seq: seqs[index] ?? 0 }))),
+      }),
+    ),
   );
 
   // Once writing stops, a reader that waits for its cut would wait for ever.
   const silent = new AbortController();
   void writing.finally(() => silent.abort());
 
-  const readers = filters.flatMap((one) => Array.from({ length: readersOfEachFilter }, () => one));
+  const readers = await Promise.all(
+    names.map(async (workspace) => {
+      const { text } = await token(workspace, ["viewer"]);
+      return filtersIn(workspace).map((one) => ({ ...one, workspace, text }));
+    }),
+  );
   const histories = await Promise.all(
-    readers.map(async ({ filter, wants }, index) => {
+    readers.flat().map(async ({ workspace, text, filter, wants }, index) => {
       const received: Message[] = [];
       await using http = await cuttingProxy(() => gateways.now().http);
       await using grpc = await cuttingProxy(() => gateways.now().grpc);
@@ -88,7 +102,7 @@ export async function randomCuts(cuts: number): Promise<CutsResult> {
         const signal = isDone === undefined ? AbortSignal.any([leaving.signal, silent.signal]) : leaving.signal;
         let count = 0;
         try {
-          const endpoint = { http: http.address, grpc: grpc.address };
+          const endpoint = { http: http.address, grpc: grpc.address, token: text };
           for await (const message of transport.read(endpoint, { after, filter }, signal)) {
             received.push(message);
             after = message.position;
@@ -118,13 +132,13 @@ export async function randomCuts(cuts: number): Promise<CutsResult> {
         }
       }
       await writing;
-      const end = written.at(-1)?.seq ?? 0;
+      const end = written[workspace].at(-1)?.seq ?? 0;
       const isAtEnd = ({ type, position }: Message) => type === "caught_up" && seqIn(position) >= end;
       while (!(await read(Number.POSITIVE_INFINITY, undefined, isAtEnd)));
       return {
         received,
-        due: written.filter((_, at) => wants(events[at] as Event)),
-        name: `${index}: ${JSON.stringify(filter)}`,
+        due: written[workspace].filter(({ event }) => wants(event)),
+        name: `${index}: ${JSON.stringify(filter)} in ${workspace}`,
       };
     }),
   );
@@ -133,20 +147,24 @@ export async function randomCuts(cuts: number): Promise<CutsResult> {
     expect({ name, wrong: wrongWith(received, due).slice(0, 10) }).toEqual({ name, wrong: [] });
   }
   const received = histories.reduce((sum, history) => sum + history.received.length, 0);
-  return { seed: random.seed, cuts, by, restarts, events: events.length, received };
+  const events = written.acme.length + written.globex.length;
+  return { seed: random.seed, cuts, by, restarts, events, received };
 }
 
+type WrittenEvent = Due & { readonly event: Event };
+
+type Writing = {
+  readonly goesOn: () => boolean;
+  readonly below: (bound: number) => number;
+  readonly done: (batch: readonly Event[], seqs: readonly number[]) => void;
+};
+
 /** Writes builds, deploys and text of three sources, a few events at a time, while there are cuts left to make. */
-async function write(
-  stack: SeededStack,
-  goesOn: () => boolean,
-  below: (bound: number) => number,
-  done: (batch: readonly Event[], seqs: readonly number[]) => void,
-): Promise<void> {
-  const writers = ["alice/shop/01A1", "bob/shop/01B1", "bob/cart/01C1"].map((name) => {
+async function write(stack: SeededStack, workspace: Workspace, { goesOn, below, done }: Writing): Promise<void> {
+  const writers = ["alice/shop/A1", "bob/shop/B1", "bob/cart/C1"].map((name) => {
     const [developer = "", project = "", id = ""] = name.split("/");
-    const writer = scenario(sourceName({ workspace: "acme", developer, project, upstream: "skaffold" }));
-    const session = writer.session(id);
+    const writer = scenario(sourceName({ workspace, developer, project, upstream: "skaffold" }));
+    const session = writer.session(`${workspaces[workspace]}${id}`);
     session.started();
     session.configured();
     session.loopStarted();
@@ -181,7 +199,7 @@ function restartable({ stack }: SeededStack) {
   let addresses = { grpc: "127.0.0.1:1", http: "127.0.0.1:1" };
   let restarting: Promise<void> | undefined;
   const start = async () => {
-    const env = gatewayEnv(stack.parts);
+    const env = { ...gatewayEnv(stack.parts), ...withTokens };
     gateway = await startGateway(readConfig({ env }), silentLogger);
     addresses = { grpc: gateway.addresses.grpc ?? "", http: gateway.addresses.http ?? "" };
   };
