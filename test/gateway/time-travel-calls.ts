@@ -1,21 +1,29 @@
+import type { SourceName } from "@tapedeck/shared/source";
 import type { SkaffoldClient } from "../skaffold/client.ts";
 import { infoOf, skaffoldRefusal } from "../stack/error-info.ts";
 import type { HttpAnswer } from "../stack/http-call.ts";
 import type { Stack } from "../stack/stack.ts";
+import { bearing } from "../stack/token-stack.ts";
+import { sourceIn, type Workspace } from "./time-travel-scenarios.ts";
 
 /** The changing part of an answer, or its refusal. */
 export type Answer =
   | { readonly gist: unknown }
   | { readonly refused: string; readonly earliest?: string; readonly latest?: string };
 
-/** The clients for calls: bytes over gRPC, or HTTP. */
-export type ApiAccess = { readonly client: SkaffoldClient; readonly stack: Pick<Stack, "httpCall"> };
+/** The clients for calls: bytes over gRPC, or HTTP; and who calls. */
+export type ApiAccess = {
+  readonly client: SkaffoldClient;
+  readonly stack: Pick<Stack, "httpCall">;
+  readonly workspace: Workspace;
+  readonly token: string;
+};
 
 /** One call that returns a state. */
 export type Call = {
   readonly name: string;
-  /** The source of the state, or of the list's items. */
-  readonly source: string;
+  /** The source of the state, or of the list's items, in `acme`. Other workspaces have one of the same name. */
+  readonly source: SourceName;
   /** The expected gist in each of the three chapters. */
   readonly gists: readonly [unknown, unknown, unknown];
   /** Before the first event a list is empty instead of refused. */
@@ -43,7 +51,7 @@ export const method = <Request, Response>(
 
 /** A gRPC call with its source and position in the metadata. */
 export function grpc<Request, Response>(
-  source: string,
+  source: SourceName,
   { path, requestSerialize, responseDeserialize }: Method<Request, Response>,
   request: Request,
   gistOf: (response: Response) => unknown,
@@ -53,10 +61,11 @@ export function grpc<Request, Response>(
     name: path,
     source,
     gists,
-    async ask({ client }, at) {
+    async ask({ client, workspace, token }, at) {
       const head = {
+        ...bearing(token),
         "client-api-protocol": "1,1",
-        "tapedeck-source": source,
+        "tapedeck-source": sourceIn(workspace, source),
         ...(at !== undefined && { "tapedeck-at": at }),
       };
       const answer = await client.unary(path, requestSerialize(request), head);
@@ -68,7 +77,7 @@ export function grpc<Request, Response>(
 }
 
 export function http<Body>(
-  source: string,
+  source: SourceName,
   path: string,
   gistOf: (body: Body) => unknown,
   refusalOf: (answer: HttpAnswer) => Answer,
@@ -78,9 +87,9 @@ export function http<Body>(
     name: `GET ${path}`,
     source,
     gists,
-    async ask({ stack }, at) {
-      const query = new URLSearchParams({ source, ...(at !== undefined && { at }) });
-      const answer = await stack.httpCall("GET", `${path}${path.includes("?") ? "&" : "?"}${query}`);
+    async ask({ stack, workspace, token }, at) {
+      const query = new URLSearchParams({ source: sourceIn(workspace, source), ...(at !== undefined && { at }) });
+      const answer = await stack.httpCall("GET", `${path}${path.includes("?") ? "&" : "?"}${query}`, bearing(token));
       return answer.status === 200 ? { gist: gistOf(JSON.parse(answer.body) as Body) } : refusalOf(answer);
     },
   };

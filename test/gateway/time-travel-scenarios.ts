@@ -2,20 +2,30 @@ import type { Operation_PhysicalState } from "@tapedeck/proto/vagrant/vagrant";
 import { rktHost, rktSession, uuid } from "@tapedeck/query/testing/rkt-scenario";
 import { type Scenario, scenario, shop } from "@tapedeck/query/testing/scenario";
 import { ulid, vagrantSession, vagrantShop } from "@tapedeck/query/testing/vagrant-scenario";
-import { sourceName } from "@tapedeck/shared/source";
+import { type SourceName, sourceName, sourceParts } from "@tapedeck/shared/source";
 
 export const pod = uuid(1);
 export const job = ulid(1);
 
-/** Three chapters for each upstream: the beginning, a change, and the present state. */
-export function chapters(): readonly (readonly Scenario["events"][])[] {
-  const early = scenario(sourceName({ workspace: "acme", developer: "bob", project: "shop", upstream: "skaffold" }));
-  early.add({ kind: "source.added" });
-  const scripts = [scenario(shop), scenario(rktHost), scenario(vagrantShop)] as const;
+/** What sessions begin with in each workspace. All other names and ids are the same. */
+export const workspaces = { acme: "01", globex: "02" } as const;
+export type Workspace = keyof typeof workspaces;
+
+/** The source of the same name in that workspace. */
+export const sourceIn = (workspace: Workspace, source: SourceName): SourceName =>
+  sourceName({ ...sourceParts(source), workspace });
+
+/** What was before, in so many events, and three chapters for each upstream: the beginning, a change, and the present state. */
+export function chapters(workspace: Workspace, earlier: number): readonly (readonly Scenario["events"][])[] {
+  const early = scenario(sourceName({ workspace, developer: "bob", project: "shop", upstream: "skaffold" }));
+  for (let left = earlier; left > 0; left -= 1) early.add({ kind: "source.added" });
+  const own = (source: SourceName) => scenario(sourceIn(workspace, source));
+  const id = (name: string) => `${workspaces[workspace]}${name}`;
+  const scripts = [own(shop), own(rktHost), own(vagrantShop)] as const;
   const [loops, host, server] = scripts;
-  const skaffold = loops.session("01S1");
-  const rkt = rktSession("01R1", host);
-  const vagrant = vagrantSession("01V1", server);
+  const skaffold = loops.session(id("S1"));
+  const rkt = rktSession(id("R1"), host);
+  const vagrant = vagrantSession(id("V1"), server);
   const written = new Map<Scenario, number>();
   const chapter = () =>
     scripts.map((script) => {
@@ -60,7 +70,7 @@ export function chapters(): readonly (readonly Scenario["events"][])[] {
   const second = chapter();
 
   skaffold.ended();
-  const again = loops.session("01S2");
+  const again = loops.session(id("S2"));
   again.started();
   again.configured();
   again.loopStarted();

@@ -35,14 +35,14 @@ import {
   VagrantService,
 } from "@tapedeck/proto/vagrant/vagrant";
 import { rktHost } from "@tapedeck/query/testing/rkt-scenario";
-import { shop } from "@tapedeck/query/testing/scenario";
+import { type Scenario, shop } from "@tapedeck/query/testing/scenario";
 import { vagrantShop } from "@tapedeck/query/testing/vagrant-scenario";
 import { endOf, sequenceOf } from "@tapedeck/shared/log/offset";
-import { seqIn } from "@tapedeck/shared/testing/positions";
+import { endPosition, eventPosition, seqIn } from "@tapedeck/shared/testing/positions";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { skaffoldClient } from "../skaffold/client.ts";
-import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
+import { bearing, startTokenStack } from "../stack/token-stack.ts";
 import {
   type ApiAccess,
   asIs,
@@ -54,38 +54,64 @@ import {
   ofOurs,
   ofSkaffold,
 } from "./time-travel-calls.ts";
-import { chapters, job, pod } from "./time-travel-scenarios.ts";
+import { chapters, job, pod, sourceIn, type Workspace, workspaces } from "./time-travel-scenarios.ts";
 
-// Every call of every API that returns a state accepts a time, with the same meaning.
+// Every call of every API that returns a state accepts a time, with the same meaning. Two workspaces are written in turns:
+// each has positions and times of its own.
+
+/** The last event of a chapter: its position and recorded time. */
+type ChapterEnd = { readonly position: string; readonly time: string };
+
+type Written = {
+  readonly access: ApiAccess;
+  readonly epoch: string;
+  /** Of each chapter, including the one before the scenarios. */
+  readonly ends: ChapterEnd[];
+  /** The first position of each source. */
+  readonly firsts: Map<string, string>;
+};
 
 const cleanup = new AsyncDisposableStack();
-let on: SeededStack;
-let access: ApiAccess;
-/** The last event of each chapter, including the one before the scenarios: its position and recorded time. */
-const ends: { readonly position: string; readonly time: string }[] = [];
-/** The first position of each source. */
-const firsts = new Map<string, string>();
-let latest: string;
+const written = new Map<Workspace, Written>();
+
+const writtenIn = (workspace: Workspace) => written.get(workspace) ?? expect.fail("nothing was written");
+const latestIn = (workspace: Workspace) => writtenIn(workspace).ends.at(-1)?.position ?? "";
+
+/** A chapter of one begins while the other is in another one; and where one has ended, the other has no end. */
+const turns: readonly Workspace[] = ["globex", "globex", "globex", "acme", "acme", "acme", "globex", "acme"];
+const earlier = { acme: 1, globex: 200 };
 
 beforeAll(async () => {
-  on = cleanup.use(await startSeededStack());
-  access = { client: cleanup.use(skaffoldClient(on.stack.grpc)), stack: on.stack };
-  for (const chapter of chapters()) {
-    for (const events of chapter) {
+  const { on, token } = cleanup.use(await startTokenStack());
+  const client = cleanup.use(skaffoldClient(on.stack.grpc));
+  const left = new Map<Workspace, Scenario["events"][][]>();
+  for (const workspace of new Set(turns)) {
+    const { text } = await token(workspace, ["viewer"]);
+    const { epoch } = await on.stack.logs.of(workspace);
+    const access = { client, stack: on.stack, workspace, token: text };
+    written.set(workspace, { access, epoch, ends: [], firsts: new Map() });
+    left.set(
+      workspace,
+      chapters(workspace, earlier[workspace]).map((chapter) => [...chapter]),
+    );
+  }
+  for (const workspace of turns) {
+    const { epoch, ends, firsts } = writtenIn(workspace);
+    for (const events of left.get(workspace)?.shift() ?? []) {
       const [first = 0] = await on.write(events);
       const source = events[0]?.source ?? "";
-      if (!firsts.has(source)) firsts.set(source, on.at(first));
+      if (!firsts.has(source)) firsts.set(source, eventPosition(epoch, first));
     }
-    const lastSeq = sequenceOf((await on.log.reader.bounds()).lastOffset);
+    const { reader } = await on.stack.logs.of(workspace);
+    const lastSeq = sequenceOf((await reader.bounds()).lastOffset);
     const from = { afterOffset: endOf(lastSeq - 1), subjects: [] };
-    const [last] = await Array.fromAsync(on.log.reader.history(from, endOf(lastSeq), AbortSignal.timeout(60_000)));
+    const [last] = await Array.fromAsync(reader.history(from, endOf(lastSeq), AbortSignal.timeout(60_000)));
     const recordedAt = last?.recordedAt ?? new Date(0);
-    ends.push({ position: on.endAt(lastSeq), time: recordedAt.toISOString() });
+    ends.push({ position: endPosition(epoch, lastSeq), time: recordedAt.toISOString() });
     // The next chapter begins at another time.
     await until(() => Date.now() > recordedAt.getTime() + 1, { message: "the next millisecond" });
   }
   await on.stack.caughtUp();
-  latest = ends.at(-1)?.position ?? "";
 });
 afterAll(() => cleanup.disposeAsync());
 
@@ -332,30 +358,48 @@ const lists: readonly Call[] = [
   ),
 ].map((call) => ({ ...call, isList: true }));
 
-describe.each([...skaffold, ...rkt, ...vagrant, ...states, ...lists])("$name", ({ source, gists, isList, ask }) => {
+const calls = [...skaffold, ...rkt, ...vagrant, ...states, ...lists];
+const everywhere = [...new Set(turns)].flatMap((workspace) =>
+  calls.map(({ name, ...call }) => ({ ...call, name: `${name} in ${workspace}`, workspace })),
+);
+
+describe.each(everywhere)("$name", ({ workspace, source, gists, isList, ask }) => {
+  const expected = isList ? gists.map((gist) => sessionsIn(workspace, gist)) : gists;
+  const askAll = (points: readonly (string | undefined)[]) =>
+    Promise.all(points.map((at) => ask(writtenIn(workspace).access, at)));
+
   it("answers as of a position, as of a time, and as of now", async () => {
-    const [, one, two] = ends;
-    const points = [one?.position, one?.time, two?.position, two?.time, undefined];
-    const answers = await Promise.all(points.map((at) => ask(access, at)));
-    expect(answers).toEqual([gists[0], gists[0], gists[1], gists[1], gists[2]].map((gist) => ({ gist })));
+    const [, one, two] = writtenIn(workspace).ends;
+    const answers = await askAll([one?.position, one?.time, two?.position, two?.time, undefined]);
+    expect(answers).toEqual([0, 0, 1, 1, 2].map((chapter) => ({ gist: expected[chapter] })));
   });
 
   it("knows nothing of the time before the first event", async () => {
-    const expected = isList ? { gist: [] } : { refused: "before_first", earliest: firsts.get(source) };
-    const answers = await Promise.all([ends[0]?.position, "2020-01-01T00:00:00Z"].map((at) => ask(access, at)));
-    expect(answers).toEqual([expected, expected]);
+    const { ends, firsts } = writtenIn(workspace);
+    const earliest = firsts.get(sourceIn(workspace, source));
+    const nothing = isList ? { gist: [] } : { refused: "before_first", earliest };
+    expect(await askAll([ends[0]?.position, "2020-01-01T00:00:00Z"])).toEqual([nothing, nothing]);
   });
 
   it("refuses positions that the log lacks and invalid moments, and takes a future time as now", async () => {
-    const points = [on.at(seqIn(latest) + 1), "1100-zzzzzz", "yesterday", "2999-01-01T00:00:00Z"];
-    expect(await Promise.all(points.map((at) => ask(access, at)))).toEqual([
+    const latest = latestIn(workspace);
+    const { epoch } = writtenIn(workspace);
+    const other = latestIn(workspace === "acme" ? "globex" : "acme");
+    const points = [eventPosition(epoch, seqIn(latest) + 1), other, "1100-zzzzzz", "yesterday", "2999-01-01T00:00:00Z"];
+    expect(await askAll(points)).toEqual([
       { refused: "position_future", latest },
       { refused: "position_foreign" },
+      { refused: "position_foreign" },
       { refused: "invalid_argument" },
-      { gist: gists[2] },
+      { gist: expected[2] },
     ]);
   });
 });
+
+/** Sessions are named as in acme. */
+function sessionsIn(workspace: Workspace, gist: unknown): unknown {
+  return JSON.parse(JSON.stringify(gist).replaceAll('"01S', `"${workspaces[workspace]}S`));
+}
 
 describe("a stream", () => {
   it.each([
@@ -368,7 +412,13 @@ describe("a stream", () => {
     ["/v1alpha.PublicAPI/GetLogs", rktHost],
     ["/hashicorp.vagrant.Vagrant/GetJobStream", vagrantShop],
   ])("%s has no state, and the error names the alternative", async (path, source) => {
-    const head = { "client-api-protocol": "1,1", "tapedeck-source": source, "tapedeck-at": latest };
+    const { access } = writtenIn("acme");
+    const head = {
+      ...bearing(access.token),
+      "client-api-protocol": "1,1",
+      "tapedeck-source": source,
+      "tapedeck-at": latestIn("acme"),
+    };
     const refusal = await access.client.take(path, 1, head).catch((error: unknown) => error);
     expect(refusal).toMatchObject({ code: 3, details: expect.stringContaining("`at`") });
   });
