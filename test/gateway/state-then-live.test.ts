@@ -1,4 +1,4 @@
-import { credentials, status } from "@grpc/grpc-js";
+import { credentials, Metadata, status } from "@grpc/grpc-js";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import {
   type DeepPartial,
@@ -16,29 +16,42 @@ import { scenario, shop } from "@tapedeck/query/testing/scenario";
 import { vagrantSession, vagrantShop } from "@tapedeck/query/testing/vagrant-scenario";
 import { folds } from "@tapedeck/query/views/folds";
 import { endOf } from "@tapedeck/shared/log/offset";
-import { seqIn } from "@tapedeck/shared/testing/positions";
+import { type SourceName, sourceParts } from "@tapedeck/shared/source";
+import { eventPosition, seqIn } from "@tapedeck/shared/testing/positions";
 import { until } from "@tapedeck/shared/testing/until";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
+import { startTokenStack, type TokenStack } from "../stack/token-stack.ts";
 
 // State at P and the events after P are everything that happened, once: folding the events onto the state gives the same
-// as folding from the beginning, at any moment and with any concurrent writers.
+// as folding from the beginning, at any moment and with any concurrent writers, also of another workspace.
 
 /** The scenario of one source, and the part of it that is in the log. */
 type Life = {
-  readonly source: string;
+  readonly source: SourceName;
   readonly upstream: UpstreamName;
   readonly events: readonly Event[];
+  /** In the log of its workspace. */
   readonly seqs: number[];
 };
 
 const cleanup = new AsyncDisposableStack();
-let on: SeededStack;
+let on: TokenStack["on"];
 let client: TapedeckClient;
+/** By workspace: what its callers send. */
+const tokens = new Map<string, Metadata>();
+
+const workspaceOf = ({ source }: Life) => sourceParts(source).workspace;
+const tokenOf = (life: Life) => tokens.get(workspaceOf(life)) ?? expect.fail("no token");
 
 beforeAll(async () => {
-  on = cleanup.use(await startSeededStack());
+  const stack = cleanup.use(await startTokenStack());
+  on = stack.on;
+  for (const workspace of ["acme", "globex"]) {
+    const token = new Metadata();
+    token.set("authorization", `Bearer ${(await stack.token(workspace, ["viewer"])).text}`);
+    tokens.set(workspace, token);
+  }
   client = cleanup.adopt(new TapedeckClient(on.stack.grpc, credentials.createInsecure()), (one) => one.close());
 });
 afterAll(() => cleanup.disposeAsync());
@@ -57,9 +70,10 @@ function lives(random: Random): readonly Life[] {
     vagrant.ended();
   }
   // An erased session no longer exists, even in the past.
-  const loops = randomEvents(random, 1_200).filter(({ source, kind }) => source === shop && kind !== "session.erased");
-  return [loops, host.events, server.events].map((events) => {
-    const source = events[0]?.source ?? "";
+  const loops = randomEvents(random, 1_200).filter(({ kind }) => kind !== "session.erased");
+  const of = (wanted: string) => loops.filter(({ source }) => source === wanted);
+  return [of(shop), of("globex/carol/site/skaffold"), host.events, server.events].map((events) => {
+    const source = events[0]?.source as SourceName;
     return { source, upstream: source.split("/")[3] as UpstreamName, events, seqs: [] };
   });
 }
@@ -103,9 +117,10 @@ type Rows = Record<string, readonly (readonly [string, string])[]>;
 
 const seqOf = (position: string) => seqIn(position);
 
-function getState(request: DeepPartial<GetStateRequest>): Promise<GetStateResponse> {
+function getState(life: Life, request: DeepPartial<GetStateRequest> = {}): Promise<GetStateResponse> {
+  const { source } = life;
   return new Promise((resolve, reject) => {
-    client.getState(GetStateRequest.fromPartial(request), (error, response) =>
+    client.getState(GetStateRequest.fromPartial({ source, ...request }), tokenOf(life), (error, response) =>
       error === null ? resolve(response) : reject(error),
     );
   });
@@ -136,13 +151,13 @@ const ways = {
 };
 
 async function stateThenEvents(reader: Reader, at: { readonly at?: string }): Promise<void> {
-  reader.state = await whenReady(() => getState({ source: reader.life.source, ...at }));
+  reader.state = await whenReady(() => getState(reader.life, at));
   await events(reader, { after: reader.state.position });
 }
 
 async function events(reader: Reader, request: DeepPartial<EventsRequest>): Promise<void> {
   const filter = { sources: [reader.life.source] };
-  const messages = await whenReady(() => opened({ ...request, filter, original: true }));
+  const messages = await whenReady(() => opened(reader.life, { ...request, filter, original: true }));
   for await (const { position, body } of messages) {
     if (body?.$case === "state") reader.state = body.value;
     else reader.seen = seqOf(position);
@@ -151,8 +166,8 @@ async function events(reader: Reader, request: DeepPartial<EventsRequest>): Prom
 }
 
 /** Returns the messages of a stream that has begun. */
-async function opened(request: DeepPartial<EventsRequest>): Promise<AsyncIterable<EventsResponse>> {
-  const call = client.events(EventsRequest.fromPartial(request));
+async function opened(life: Life, request: DeepPartial<EventsRequest>): Promise<AsyncIterable<EventsResponse>> {
+  const call = client.events(EventsRequest.fromPartial(request), tokenOf(life));
   cleanup.defer(() => call.cancel());
   await new Promise((resolve, reject) => call.once("metadata", resolve).once("error", reject));
   call.on("error", () => {});
@@ -182,10 +197,11 @@ it("state, then live events, is complete and without repeats at any moment while
   };
   const begin = async (life: Life, how: keyof typeof ways) => {
     const seq = life.seqs[random(life.seqs.length)] ?? 0;
+    const { epoch, reader: log } = await on.stack.logs.of(workspaceOf(life));
     const [recorded] = await Array.fromAsync(
-      on.log.reader.history({ afterOffset: endOf(seq - 1), subjects: [] }, endOf(seq), AbortSignal.timeout(60_000)),
+      log.history({ afterOffset: endOf(seq - 1), subjects: [] }, endOf(seq), AbortSignal.timeout(60_000)),
     );
-    const point = { position: on.at(seq), time: recorded?.recordedAt.toISOString() ?? "" };
+    const point = { position: eventPosition(epoch, seq), time: recorded?.recordedAt.toISOString() ?? "" };
     const reader: Reader = { life, how, events: [], seen: 0 };
     readers.push(reader);
     running.push(ways[how](reader, point));
@@ -210,7 +226,7 @@ it("state, then live events, is complete and without repeats at any moment while
 
   for (const life of all) {
     const { source } = life;
-    const now = await getState({ source });
+    const now = await getState(life);
     const folded = fold(life, new Map(), life.events);
     expect({ seed, source, rows: given(life, now) }).toEqual({
       seed,
