@@ -3,7 +3,8 @@ import { type AddressInfo, createServer } from "node:net";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "nats";
 import { describe, expect, it } from "vitest";
-import { sourceName } from "../source.ts";
+import { sourceName, sourceParts } from "../source.ts";
+import { delay } from "../sync/delay.ts";
 import { acknowledged, newEvent, publishEach, testWriter } from "../testing/log-messages.ts";
 import { startTestNats } from "../testing/nats.ts";
 import { testStream, testWorkspace } from "../testing/test-log.ts";
@@ -46,7 +47,47 @@ async function open(options: Partial<OpenLogOptions> = {}) {
   };
 }
 
-logContract("JetStream", open);
+/** A log beside that of another workspace, which is written and followed all the time. */
+async function openBesideAnother() {
+  await using stack = new AsyncDisposableStack();
+  const log = stack.use(await open());
+  const other = stack.use(await openLog(log.nc, { workspace: "globex", syncKnown: true }));
+  const writer = testWriter(other.writer, sourceName({ ...sourceParts(alice), workspace: "globex" }), {
+    perMessage: 2,
+  });
+  await writer.append(6);
+  const over = new AbortController();
+  const write = async () => {
+    while (!over.signal.aborted) {
+      await writer.append(2, { channel: "v2", kind: "deploy.started" });
+      await delay(2, over.signal);
+    }
+  };
+  const followed: Offset[] = [];
+  const follow = async (signal: AbortSignal) => {
+    for await (const { offset } of other.reader.follow({ afterOffset: logStart, subjects: [] }, { signal }))
+      followed.push(offset);
+  };
+  const left = new AbortController();
+  const [writing, following] = [write(), follow(left.signal)];
+  const owned = stack.move();
+  return {
+    ...log,
+    async [Symbol.asyncDispose]() {
+      over.abort();
+      await writing;
+      await until(() => followed.length >= writer.written.length, {
+        message: "the other log to be followed to its end",
+      });
+      left.abort();
+      await following;
+      await owned.disposeAsync();
+      expect(followed).toEqual(writer.written);
+    },
+  };
+}
+
+logContract("JetStream", openBesideAnother);
 
 describe("opening", () => {
   it("processes that create the log at the same time agree on its epoch, and it stays", async () => {
