@@ -242,7 +242,7 @@ const refused: Readonly<Record<NatsUser, typeof nobody>> = {
       ...["$KV.TAPEDECK_TOKENS.x", "tapedeck.control.x", "tapedeck.adopt.x", "tapedeck.ends.default.tables"],
       ...[queryMapSubject, api("MSG.DELETE", queries)],
     ],
-    subscribe: ["tapedeck.observed.>", "tapedeck.heard.>", "tapedeck.tables.*.end"],
+    subscribe: ["tapedeck.observed.>", "tapedeck.heard.>", "tapedeck.tables.*.end", "tapedeck.tables.*.passed"],
   },
   query: {
     publish: [

@@ -15,7 +15,7 @@ import { openDatabase } from "./db/database.ts";
 import { WorkspaceHoles } from "./lost-events.ts";
 import { queryMetrics } from "./metrics.ts";
 import { gatheringBatches } from "./projecting/batch-turns.ts";
-import { defaultLimits } from "./projecting/batches.ts";
+import { type BatchLimits, defaultLimits } from "./projecting/batches.ts";
 import { DriftWatch } from "./projecting/drift-watch.ts";
 import { ViewFiller } from "./projecting/fill-views.ts";
 import { forgetWorkspace } from "./projecting/forget/workspace.ts";
@@ -116,7 +116,7 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
       return drift.listen(nats);
     },
     views: views({ textRows: config.textRows, newest }),
-    limits: { ...defaultLimits, events: config.batchEvents },
+    limits: limitsOf(config),
     states: readiness.states,
     logger,
     signal: stop.signal,
@@ -142,6 +142,10 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
     failed,
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   };
+}
+
+function limitsOf({ batchEvents }: QueryConfig): BatchLimits {
+  return { ...defaultLimits, events: batchEvents };
 }
 
 /** What another query answers for, that one compares. */
@@ -186,6 +190,7 @@ function apiOptions(
         databaseUrl: config.databaseUrl,
         logs: readiness.logs(),
         views: views({ textRows: config.textRows }),
+        limits: limitsOf(config),
         signal: AbortSignal.any([signal, stop]),
       };
       if (workspace !== undefined) return rebuildWorkspace({ ...parts, workspace });

@@ -1,4 +1,5 @@
 import type { ConnectedLogs } from "@tapedeck/shared/log/connect-log";
+import { answerTablesPassed } from "@tapedeck/shared/log/erasures/tables-passed";
 import { LogUnusableError } from "@tapedeck/shared/log/jetstream";
 import { sequenceOf } from "@tapedeck/shared/log/offset";
 import { OutOfRangeError } from "@tapedeck/shared/log/out-of-range";
@@ -14,6 +15,7 @@ import type { View } from "../views/view.ts";
 import { projectionVersion } from "../views/views.ts";
 import type { BatchLimits } from "./batches.ts";
 import type { Projected } from "./project.ts";
+import { haveAllPassed } from "./forget/all-tables.ts";
 import { projectAll } from "./project-all.ts";
 import { rebuild } from "./rebuild.ts";
 import type { AssignedWorkspaces } from "./take-over/assigned-workspaces.ts";
@@ -140,6 +142,9 @@ async function projectOnce(
     isOwn: (workspace) => assigned.of(workspace) === "own",
     mayHaveChanged: () => changes.take(),
   });
+  using _answering = answerTablesPassed(nats, assigned.query.name, (workspace, end) =>
+    haveAllPassed(database, databaseUrl, workspace, end),
+  );
   await projectAll({
     ...options,
     logs,

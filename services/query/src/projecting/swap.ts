@@ -2,7 +2,8 @@ import { logStart } from "@tapedeck/shared/log/offset";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { type Kysely, sql } from "kysely";
-import { type Database, internalSchema, liveSchema, schemasOf, type Tx } from "../db/database.ts";
+import { type Database, internalSchema, liveSchema, openDatabase, schemasOf, type Tx } from "../db/database.ts";
+import { AlreadyProjectedError, takeTables } from "../db/lock.ts";
 import { swapLock } from "../db/read.ts";
 import type { Schema } from "../db/schema.ts";
 import { dropDependants, isLockTimeout, readDependants, renewDependants } from "./dependants.ts";
@@ -31,7 +32,7 @@ export async function hasTables(db: Kysely<Schema>, schema: string): Promise<boo
   return rows[0]?.there === true;
 }
 
-const checkpointOf = (schema: string) => `${internalSchema(schema)}.checkpoint`;
+export const checkpointOf = (schema: string) => `${internalSchema(schema)}.checkpoint`;
 
 /** Postgres itself analyzes new tables only after a minute or more, and plans queries badly until then. */
 export async function analyze({ db, schema }: Database): Promise<void> {
@@ -101,7 +102,7 @@ async function renameSchemas(tx: Tx, from: string, to: string): Promise<void> {
   await sql`alter schema ${sql.id(internalSchema(from))} rename to ${sql.id(internalSchema(to))}`.execute(tx);
 }
 
-async function retiredSchemas(db: Kysely<Schema>): Promise<readonly string[]> {
+export async function retiredSchemas(db: Kysely<Schema>): Promise<readonly string[]> {
   const { rows } = await sql<{ name: string }>`
     select nspname as name from pg_namespace where nspname ~ ${`^${retiredSchema}(_[0-9]+)?$`} order by 1`.execute(db);
   return rows.map(({ name }) => name);
@@ -118,17 +119,30 @@ async function freeName(db: Kysely<Schema>): Promise<string> {
 
 /** Drops replaced tables, but for those that somebody still reads. */
 export async function dropRetired({ db }: Pick<Database, "db">): Promise<void> {
-  for (const name of await retiredSchemas(db)) {
-    await db
-      .transaction()
-      .execute(async (tx) => {
-        await sql`select set_config('lock_timeout', ${`${lockMs}ms`}, true)`.execute(tx);
-        await dropSchemas({ db: tx }, name);
-      })
-      .catch((error: unknown) => {
-        if (!isLockTimeout(error)) throw error;
-      });
+  for (const name of await retiredSchemas(db)) await dropUnread({ db }, name);
+}
+
+/** Drops the tables of a rebuild that was interrupted, unless another one has continued it. */
+export async function dropAbandoned(databaseUrl: string): Promise<void> {
+  await using shadow = openDatabase({ url: databaseUrl, schema: shadowSchema, connections: 1 });
+  try {
+    await using _taken = await takeTables(shadow);
+    await dropUnread(shadow, shadowSchema);
+  } catch (error) {
+    if (!(error instanceof AlreadyProjectedError)) throw error;
   }
+}
+
+async function dropUnread({ db }: Pick<Database, "db">, schema: string): Promise<void> {
+  await db
+    .transaction()
+    .execute(async (tx) => {
+      await sql`select set_config('lock_timeout', ${`${lockMs}ms`}, true)`.execute(tx);
+      await dropSchemas({ db: tx }, schema);
+    })
+    .catch((error: unknown) => {
+      if (!isLockTimeout(error)) throw error;
+    });
 }
 
 const dropEveryMs = 60_000;

@@ -5,10 +5,10 @@ import {
   developerKey,
 } from "@tapedeck/shared/log/erasures/developer-erasures";
 import { type Erasure, ErasureStore } from "@tapedeck/shared/log/erasures/erasure-store";
+import { requestTablesPassed } from "@tapedeck/shared/log/erasures/tables-passed";
 import { type Sequence, sequenceOf } from "@tapedeck/shared/log/offset";
 import { QueryMapStore, queriesOf, tablesOf } from "@tapedeck/shared/log/queries/query-map";
 import { sourceFilter } from "@tapedeck/shared/log/subjects";
-import { requestTablesEnd, type TablesEnd } from "@tapedeck/shared/log/tables-end";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { type SourceName, sourceParts } from "@tapedeck/shared/source";
 import { delay } from "@tapedeck/shared/sync/delay";
@@ -37,12 +37,13 @@ const lookMs = 500;
 /** How long the tables may take to follow. */
 const tablesMs = 5_000;
 const tablesRetryMs = 100;
+const waitsForTables = "query, whose tables still have the name";
 
 type Named = DeveloperErasure & { readonly developer: string };
 
 /**
  * Erases a developer: first the sessions, the oldest first, each as an erasure of its own; then each source, when the tables
- * have left it; and last the name in the audit log and in the ends of the sessions' erasures. The log shows what is left, so it
+ * have left it, and the source's mark when nothing else is left of it; and last the name in the audit log and in the ends of the sessions' erasures. The log shows what is left, so it
  * may be broken off anywhere and begun again. Rejects when the log is unavailable.
  */
 export class DeveloperJob {
@@ -118,28 +119,31 @@ export class DeveloperJob {
     const signal = AbortSignal.any([this.#signal, lease.lost]);
     if (mark === undefined) await recordFact(source, "", sourceErased());
     const last = mark ?? sequenceOf((await store.log.reader.bounds()).lastOffset);
-    if (!(await this.#tablesReach(last, signal))) return "query, whose tables still have the name";
+    if (!(await this.#havePassed(last, signal))) return waitsForTables;
     // The end of the source is behind what the log is going to have.
     await store.log.ends?.forget((one) => one === source);
     const stored = store.log.stored({ first: 1, last, subjects: [sourceFilter(source)] }, signal);
     const sequences = (await Array.fromAsync(stored)).map(({ seq }) => seq);
-    // The newest first: what is left then always begins with the beginning of the source, and has no hole.
+    const markSeq = sequences.pop();
     for (const seq of sequences.toReversed()) {
       await removalPace.step(() => removeMessage(store, seq), signal);
     }
+    // Tables that were begun meanwhile may have read what was not removed yet: only the mark takes it from them again.
+    if (!(await this.#havePassed(last, signal))) return waitsForTables;
+    if (markSeq !== undefined) await removalPace.step(() => removeMessage(store, markSeq), signal);
     return undefined;
   }
 
   /** Asks all queries that have rows of the workspace: what one of them still had would come back when it answers. */
-  async #tablesReach(seq: Sequence, signal: AbortSignal): Promise<boolean> {
+  async #havePassed(seq: Sequence, signal: AbortSignal): Promise<boolean> {
     const { nats, workspace, log } = this.#options.store;
     const end = performance.now() + tablesMs;
     const map = new QueryMapStore(nats);
     while (!signal.aborted && performance.now() < end) {
       const queries = tablesOf(queriesOf(await map.read(), workspace));
-      const ends = queries.map((query) => requestTablesEnd(nats, workspace, tablesMs, { query, signal }));
-      const isThere = (tables: TablesEnd | undefined) => tables?.epoch === log.epoch && tables.seq >= seq;
-      if ((await Promise.all(ends)).every(isThere)) return true;
+      const asked = { epoch: log.epoch, seq, timeoutMs: tablesMs };
+      const answers = queries.map((query) => requestTablesPassed(nats, workspace, { ...asked, query }));
+      if ((await Promise.all(answers)).every((one) => one)) return true;
       await delay(tablesRetryMs, signal);
     }
     return false;
