@@ -3,10 +3,9 @@ import { scenario } from "@tapedeck/query/testing/scenario";
 import { auditEntryOf } from "@tapedeck/shared/audit/entry";
 import { openAuditStore } from "@tapedeck/shared/audit/store";
 import { DeveloperErasureStore, developerKey } from "@tapedeck/shared/log/erasures/developer-erasures";
-import { sequenceOf } from "@tapedeck/shared/log/offset";
+import { answerTablesPassed } from "@tapedeck/shared/log/erasures/tables-passed";
 import { QueryMapStore } from "@tapedeck/shared/log/queries/query-map";
 import { streamOf } from "@tapedeck/shared/log/subjects";
-import { reportTablesEnds } from "@tapedeck/shared/log/tables-end";
 import { sourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
 import { openTokenStore } from "@tapedeck/shared/tokens/store";
@@ -182,9 +181,7 @@ it("waits for every query whose tables may have the name, not only for the one t
     message: "the erasure to wait for the second query",
   });
   expect(await places()).toContainEqual(expect.stringContaining(streamOf("acme")));
-  const { lastOffset } = await on.log.reader.bounds();
-  const end = { epoch: on.log.epoch, seq: sequenceOf(lastOffset) };
-  using _ = reportTablesEnds(nats, () => new Map([["acme", end]]), { query: second, isOwn: () => false });
+  using _ = answerTablesPassed(nats, second, async () => true);
   expect((await erasing).lines.at(-2)).toMatchObject({ state: "done", sessions: 1 });
   await map.change("acme", (entry) => ({ ...entry, also: [] }));
   expect(await places()).toEqual([]);

@@ -6,7 +6,7 @@ import { Numbering, raised } from "../record/frames/numbering.ts";
 import { rangesOf, without } from "../record/journal/ranges.ts";
 import { lostFromLog } from "../record/own-facts/gap-facts.ts";
 import { sessionErased, sessionStarted } from "../record/own-facts/session-facts.ts";
-import { sourceCheckpoint } from "../record/own-facts/source-facts.ts";
+import { sourceCheckpoint, sourceErased } from "../record/own-facts/source-facts.ts";
 import { type ScannedMessage, SourceHoles } from "./holes.ts";
 
 const source = sourceName({ workspace: "w", developer: "d", project: "p", upstream: "skaffold" });
@@ -21,7 +21,7 @@ function scenario(textTtl?: number, from?: Cursor) {
   const add = (numbered: ReturnType<typeof numbers.frame>) => {
     for (const { event, written } of numbered) {
       const { channel, kind } = event;
-      const speaks = channel === "tapedeck" && /^(session|upstream)\./.test(kind);
+      const speaks = channel === "tapedeck" && /^(session\.|upstream\.|source\.erased)/.test(kind);
       const expires = written.ttlSeconds !== undefined;
       const seq = (log.at(-1)?.seq ?? 0) + 1;
       const counts = { [channel]: 1 };
@@ -156,6 +156,17 @@ it("an erased session is not lost; what else went is, and what is lost of the se
   expect(holesIn(but(script.log, 1, 2, 3, 4, 10))).toEqual([[9, 11, "v2 2-2: 1"]]);
   // What it was before was read before it was erased.
   expect(holesIn(but(script.log, 9))).toEqual([[8, 10, "v2 1-1: 1"]]);
+});
+
+it("what was erased with its source is not lost, and what goes after the mark is", () => {
+  const script = twoSessions();
+  script.own("", sourceErased()); // 8
+  for (const left of [1, 4, 7]) expect(holesIn(script.log.filter(({ seq }) => seq <= left || seq === 8))).toEqual([]);
+  expect(holesIn(script.log.slice(-1))).toEqual([]);
+  script.begin("C");
+  script.fact();
+  script.fact();
+  expect(holesIn(but(script.log.slice(-4), 10))).toEqual([[9, 11, "v2 1-1: 1"]]);
 });
 
 it("the events of an older erasure, whose mark does not say it, are not lost", () => {

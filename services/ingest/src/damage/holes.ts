@@ -92,6 +92,8 @@ export class SourceHoles {
     for (const event of seen.events ?? []) this.#learn(event, seen.seq);
     if (seen.cursor.textTtl !== undefined) this.#hasExpired = true;
     this.#compare(seen, seen);
+    // What is missing before the mark of a source was erased with it.
+    if (seen.events?.some(({ kind }) => kind === "source.erased")) this.#holes.length = 0;
     this.#last = seen;
     const { ordinals, textTtl, session } = seen.cursor;
     this.#sessions.set(session, { seq: seen.seq, ordinals, ...(textTtl !== undefined && { textTtl }) });

@@ -99,6 +99,20 @@ it("text that expires while the log is read is not lost", async () => {
   expect(await on.checkWhile(textIsDropped)).toMatchObject({ holes: [], messages: 2 });
 });
 
+it("a source that is erased while the log is read has lost nothing", async () => {
+  await using on = await harness();
+  await on.reported(...facts(3));
+  const atEnd = { session: "A", ordinals: { v2: 3 }, frames: { v2: 3 } };
+  const isErased = async () => {
+    await on.ends.forget((one) => one === source);
+    for (const seq of [3, 2, 1]) await on.jsm.streams.deleteMessage(streamOf("w"), seq);
+  };
+  on.ends.reached(source, 3, atEnd);
+  expect(await on.checkWhile(isErased)).toMatchObject({ holes: [], places: [], messages: 1 });
+  on.ends.reached(source, 3, atEnd);
+  expect((await on.check())?.holes).toMatchObject([{ missing: [{ first: 1, last: 3 }] }]);
+});
+
 it("messages that are dropped on purpose while the log is read are not lost; those deleted otherwise are", async () => {
   await using on = await harness();
   await on.reported(...facts(20));

@@ -8,7 +8,7 @@ import { type Sequence, sequenceOf } from "@tapedeck/shared/log/offset";
 import { sourceOfSubject } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
 import { delay } from "@tapedeck/shared/sync/delay";
-import type { LogEnds } from "../record/journal/ends.ts";
+import { isAhead, type LogEnds } from "../record/journal/ends.ts";
 import type { Pace } from "../record/maintain/pace.ts";
 import { Absences } from "./absences.ts";
 import { type Hole, SourceHoles } from "./holes.ts";
@@ -76,7 +76,12 @@ export async function checkLog(options: LogCheckOptions): Promise<LogCheckResult
     done = lastSeq;
   }
   absences.reached(done + 1);
-  for (const [source, end] of known) holesOf(source).end(end);
+  // A source that was erased meanwhile has no end any more, or has begun anew.
+  const kept = await ends.all();
+  for (const [source, end] of known) {
+    const now = kept.get(source);
+    if (now !== undefined && !isAhead(end.cursor, now.cursor)) holesOf(source).end(end);
+  }
   const begin = await firstOnPurpose(options, firstSeq);
   const checked = [...sources.values()];
   return {
@@ -132,7 +137,7 @@ function heldIn(data: Uint8Array): readonly Held[] | undefined {
 }
 
 function speaksOfLog({ channel, kind }: Held["labels"]): boolean {
-  return channel === ownChannel && (kind.startsWith("session.") || kind.startsWith("upstream."));
+  return channel === ownChannel && (/^(session|upstream)\./.test(kind) || kind === "source.erased");
 }
 
 function eventIn(data: Uint8Array) {

@@ -79,6 +79,21 @@ it("of a source that goes on not every end is written, but the last one", async 
   await Promise.all([nc.close(), watching.close()]);
 });
 
+it("an end that another process forgets is forgotten by the one that wrote it", async () => {
+  await using nats = await startTestNats();
+  const nc = await connect({ servers: nats.url });
+  const [source] = sources as [SourceName];
+  await using ends = await openTestEnds(nc, { workspace: "default", epoch, everyMs: 1 });
+  await using other = await openTestEnds(nc, { workspace: "default", epoch });
+  ends.reached(source, 7, cursor);
+  expect(await ends.endOf(source)).toMatchObject({ seq: 7 });
+  await until(async () => (await other.endOf(source)) !== undefined, { message: "the end to be stored" });
+  await other.forget((one) => one === source);
+  await until(async () => (await ends.all()).size === 0, { message: "the end to be gone" });
+  expect(await ends.endOf(source)).toBeUndefined();
+  await nc.close();
+});
+
 it("closing writes what waits", async () => {
   await using nats = await startTestNats();
   const nc = await connect({ servers: nats.url });

@@ -112,6 +112,7 @@ class Ends implements LogEnds {
   readonly #epoch: string;
   readonly #removedEpochs: readonly string[];
   readonly #everyMs: number;
+  /** Those that are not stored yet: what is stored may be forgotten by another process. */
   readonly #known = new Map<SourceName, SourceEnd>();
   readonly #closing = new AbortController();
   readonly #reserving = new Semaphore(1);
@@ -291,7 +292,11 @@ class Ends implements LogEnds {
     const some = [...this.#unwritten].slice(0, max);
     for (const source of some) this.#unwritten.delete(source);
     const js = jetstream(this.#nc, { timeout: 2_000 });
-    const put = (source: SourceName) => js.publish(endSubject(source), JSON.stringify(this.#known.get(source)));
+    const put = async (source: SourceName) => {
+      const end = this.#known.get(source);
+      await js.publish(endSubject(source), JSON.stringify(end));
+      if (this.#known.get(source) === end) this.#known.delete(source);
+    };
     const results = await Promise.allSettled(some.map(put));
     const failed = some.filter((_source, index) => results[index]?.status === "rejected");
     for (const source of failed) this.#unwritten.add(source);

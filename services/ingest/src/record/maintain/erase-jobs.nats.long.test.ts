@@ -1,11 +1,12 @@
 import { ownChannel } from "@tapedeck/shared/events/kinds";
 import { DeveloperErasureStore, developerKey } from "@tapedeck/shared/log/erasures/developer-erasures";
 import { type Erasure, ErasureStore } from "@tapedeck/shared/log/erasures/erasure-store";
+import { answerTablesPassed } from "@tapedeck/shared/log/erasures/tables-passed";
 import { logStart, sequenceOf } from "@tapedeck/shared/log/offset";
+import { defaultQuery } from "@tapedeck/shared/log/queries/query-map";
 import { channelFilter } from "@tapedeck/shared/log/subjects";
-import { reportTablesEnds } from "@tapedeck/shared/log/tables-end";
 import { silentLogger } from "@tapedeck/shared/service/logger";
-import { type SourceName, sourceName } from "@tapedeck/shared/source";
+import { type SourceName, sourceName, sourceParts } from "@tapedeck/shared/source";
 import { testWriter } from "@tapedeck/shared/testing/log-messages";
 import { until } from "@tapedeck/shared/testing/until";
 import { beforeEach, expect, it, onTestFinished } from "vitest";
@@ -84,6 +85,13 @@ function pausing(source: SourceName, goOn: (reading: AbortSignal) => Promise<unk
     }
   };
   return { ...store, log: { ...store.log, reader: Object.assign(Object.create(reader), { history }) } };
+}
+
+/** The project and the kind of each event. */
+async function recordedIn({ log }: OpenStore): Promise<readonly string[]> {
+  const { lastOffset } = await log.reader.bounds();
+  const events = await Array.fromAsync(log.reader.history({ afterOffset: logStart, subjects: [] }, lastOffset, signal));
+  return events.map(({ event }) => `${sourceParts(event.source as SourceName).project} ${event.kind}`);
 }
 
 async function kindsOf(id: string): Promise<readonly string[]> {
@@ -194,11 +202,24 @@ it("the erasure of a developer that is broken off is continued, and leaves nothi
   const waits = async () => (await developers.of(key))?.waitsFor?.startsWith("query");
   await until(waits, { message: "the job to wait for the tables" });
   expect((await sourcesOfDeveloper(developer, { ...store, signal })).sources.size).toBe(2);
-  using _tables = reportTablesEnds(
-    store.nats,
-    () => new Map([["acme", { epoch: store.log.epoch, seq: Number.MAX_SAFE_INTEGER }]]),
-  );
+  // What the log has at each request for tables. The first one with the same is refused.
+  const left: string[] = [];
+  using _tables = answerTablesPassed(store.nats, defaultQuery, async (workspace, { epoch, seq }) => {
+    const { lastOffset } = await store.log.reader.bounds();
+    expect([workspace, epoch, seq]).toEqual(["acme", store.log.epoch, sequenceOf(lastOffset)]);
+    const now = (await recordedIn(store)).join(", ");
+    const isKnown = left.includes(now);
+    if (!isKnown) left.push(now);
+    return isKnown;
+  });
   await until(async () => (await developers.of(key))?.state === "done", { message: "the erasure to end" });
+  // All tables are past a source's mark before anything of the source goes, and again before the mark itself goes.
+  expect(left).toEqual([
+    "shop session.erased, web session.erased, shop source.erased",
+    "web session.erased, shop source.erased",
+    "web session.erased, web source.erased",
+    "web source.erased",
+  ]);
   expect((await sourcesOfDeveloper(developer, { ...store, signal })).sources.size).toBe(0);
   expect((await store.log.reader.bounds()).messages).toBe(0);
   expect(await store.log.ends.all()).toEqual(new Map());
