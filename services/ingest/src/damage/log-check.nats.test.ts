@@ -2,7 +2,7 @@ import { jetstreamManager } from "@nats-io/jetstream";
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import { streamOf } from "@tapedeck/shared/log/subjects";
 import { sourceName } from "@tapedeck/shared/source";
-import { acknowledged, publishEach } from "@tapedeck/shared/testing/log-messages";
+import { acknowledged, publishEach, testWriter } from "@tapedeck/shared/testing/log-messages";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
@@ -101,15 +101,17 @@ it("text that expires while the log is read is not lost", async () => {
 
 it("a source that is erased while the log is read has lost nothing", async () => {
   await using on = await harness();
+  const other = sourceName({ workspace: "w", developer: "other", project: "p", upstream: "skaffold" });
+  await testWriter(on.log.writer, other).append(1);
   await on.reported(...facts(3));
   const atEnd = { session: "A", ordinals: { v2: 3 }, frames: { v2: 3 } };
   const isErased = async () => {
     await on.ends.forget((one) => one === source);
-    for (const seq of [3, 2, 1]) await on.jsm.streams.deleteMessage(streamOf("w"), seq);
+    for (const seq of [4, 3, 2]) await on.jsm.streams.deleteMessage(streamOf("w"), seq);
   };
-  on.ends.reached(source, 3, atEnd);
+  on.ends.reached(source, 4, atEnd);
   expect(await on.checkWhile(isErased)).toMatchObject({ holes: [], places: [], messages: 1 });
-  on.ends.reached(source, 3, atEnd);
+  on.ends.reached(source, 4, atEnd);
   expect((await on.check())?.holes).toMatchObject([{ missing: [{ first: 1, last: 3 }] }]);
 });
 
