@@ -143,7 +143,7 @@ async function projectOnce(
     mayHaveChanged: () => changes.take(),
   });
   using _answering = answerTablesPassed(nats, assigned.query.name, (workspace, end) =>
-    haveAllPassed(database, databaseUrl, workspace, end),
+    haveAllPassed(database, workspace, end),
   );
   await projectAll({
     ...options,

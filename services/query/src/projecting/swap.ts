@@ -2,7 +2,7 @@ import { logStart } from "@tapedeck/shared/log/offset";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { type Kysely, sql } from "kysely";
-import { type Database, internalSchema, liveSchema, openDatabase, schemasOf, type Tx } from "../db/database.ts";
+import { type Database, internalSchema, liveSchema, schemasOf, type Tx } from "../db/database.ts";
 import { AlreadyProjectedError, takeTables } from "../db/lock.ts";
 import { swapLock } from "../db/read.ts";
 import type { Schema } from "../db/schema.ts";
@@ -123,11 +123,10 @@ export async function dropRetired({ db }: Pick<Database, "db">): Promise<void> {
 }
 
 /** Drops the tables of a rebuild that was interrupted, unless another one has continued it. */
-export async function dropAbandoned(databaseUrl: string): Promise<void> {
-  await using shadow = openDatabase({ url: databaseUrl, schema: shadowSchema, connections: 1 });
+export async function dropAbandoned(database: Database): Promise<void> {
   try {
-    await using _taken = await takeTables(shadow);
-    await dropUnread(shadow, shadowSchema);
+    await using _taken = await takeTables({ ...database, schema: shadowSchema });
+    await dropUnread(database, shadowSchema);
   } catch (error) {
     if (!(error instanceof AlreadyProjectedError)) throw error;
   }
@@ -147,15 +146,29 @@ async function dropUnread({ db }: Pick<Database, "db">, schema: string): Promise
 
 const dropEveryMs = 60_000;
 
-/** Drops replaced tables that were still read at their swap, until the signal. Retries while the database is unavailable. */
-export async function keepDroppingRetired(
+/** Drops the tables of an interrupted rebuild that have workspaces which the live tables no longer have. */
+export async function dropForsaken(database: Database): Promise<void> {
+  const { db } = database;
+  if (!(await hasTables(db, shadowSchema)) || !(await hasTables(db, liveSchema))) return;
+  const { rows } = await sql<{ forsaken: boolean }>`
+    select exists (
+      select workspace, epoch from ${sql.table(checkpointOf(shadowSchema))}
+      except select workspace, epoch from ${sql.table(checkpointOf(liveSchema))} where not removed) as forsaken`.execute(
+    db,
+  );
+  if (rows[0]?.forsaken === true) await dropAbandoned(database);
+}
+
+/** Drops tables that are of no use any more, until the signal. Retries while the database is unavailable. */
+export async function keepDropping(
   database: Database,
   { logger, signal }: { readonly logger: Logger; readonly signal: AbortSignal },
 ): Promise<void> {
   while (!signal.aborted) {
     await delay(dropEveryMs, signal);
     if (signal.aborted) return;
-    await dropRetired(database).catch((err: unknown) => logger.debug({ err }, "replaced tables can't be dropped now"));
+    const dropping = dropRetired(database).then(() => dropForsaken(database));
+    await dropping.catch((err: unknown) => logger.debug({ err }, "tables can't be dropped now"));
   }
 }
 

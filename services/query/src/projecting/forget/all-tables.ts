@@ -5,16 +5,14 @@ import { type Database, liveSchema } from "../../db/database.ts";
 import { noSwapUntilCommit } from "../../db/read.ts";
 import { checkpointOf, dropAbandoned, hasTables, retiredSchemas, shadowSchema } from "../swap.ts";
 
+/** That of a workspace in the tables of one schema. */
 type TablesCheckpoint = { readonly schema: string; readonly epoch: string; readonly position: Offset };
 
 /**
  * The checkpoints of a workspace in all tables of the database that have rows of it: the live ones, those that a rebuild
  * makes or has left, and replaced ones that are still read.
  */
-export async function allCheckpoints(
-  { db }: Pick<Database, "db">,
-  workspace: string,
-): Promise<readonly TablesCheckpoint[]> {
+async function allCheckpoints({ db }: Pick<Database, "db">, workspace: string): Promise<readonly TablesCheckpoint[]> {
   return db.transaction().execute(async (tx) => {
     await noSwapUntilCommit(tx);
     const found: TablesCheckpoint[] = [];
@@ -34,14 +32,22 @@ export async function allCheckpoints(
  * ever continue it.
  */
 export async function haveAllPassed(
-  database: Pick<Database, "db">,
-  databaseUrl: string,
+  database: Database,
   workspace: string,
   { epoch, seq }: TablesEnd,
 ): Promise<boolean> {
   const behind = (await allCheckpoints(database, workspace)).filter(
     (one) => one.epoch !== epoch || sequenceOf(one.position) < seq,
   );
-  if (behind.some(({ schema }) => schema === shadowSchema)) await dropAbandoned(databaseUrl);
+  if (behind.some(isShadow)) await dropAbandoned(database);
   return behind.length === 0;
 }
+
+/** Whether no tables have rows of the workspace any more. Drops those of an interrupted rebuild that have. */
+export async function areAllWithout(database: Database, workspace: string): Promise<boolean> {
+  const left = await allCheckpoints(database, workspace);
+  if (left.some(isShadow)) await dropAbandoned(database);
+  return left.length === 0;
+}
+
+const isShadow = ({ schema }: TablesCheckpoint) => schema === shadowSchema;

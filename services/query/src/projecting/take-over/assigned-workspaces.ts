@@ -97,10 +97,6 @@ export class AssignedWorkspaces {
     this.#begun.add(workspace);
   }
 
-  isBegun(workspace: string): boolean {
-    return this.#begun.has(workspace);
-  }
-
   /** `hasRows`: rows of a workspace that another query answers for follow its log until they are deleted. */
   isProjected(workspace: string, hasRows: boolean): boolean {
     const assignment = this.of(workspace);

@@ -8,7 +8,6 @@
 //    killed at any of them, and the next one goes on.
 // 2. A query writes only that it takes part, that it has caught up, that it gives a workspace up, and that it is gone.
 // 3. The old one projects until it deletes its rows: who still asks it gets answers as new as before.
-import { DeveloperErasureStore } from "@tapedeck/shared/log/erasures/developer-erasures";
 import { QueryMapStore, queriesOf, queryMapMs, type WorkspaceQueries } from "@tapedeck/shared/log/queries/query-map";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { delay } from "@tapedeck/shared/sync/delay";
@@ -16,6 +15,7 @@ import type { NatsConnection } from "nats";
 import { readAnyCheckpoint } from "../../db/checkpoint.ts";
 import type { Database } from "../../db/database.ts";
 import type { CheckpointRow } from "../../db/schema.ts";
+import { areAllWithout } from "../forget/all-tables.ts";
 import { forgetWorkspace } from "../forget/workspace.ts";
 import type { WorkspaceState, WorkspaceStates } from "../workspace-state.ts";
 import { type AssignedWorkspaces, assignmentOf, queryNamed, wants } from "./assigned-workspaces.ts";
@@ -51,7 +51,6 @@ export class TakeOvers {
   readonly #options: TakeOverOptions;
   readonly #projections: Projections;
   readonly #map: QueryMapStore;
-  readonly #erasures: DeveloperErasureStore;
   readonly #leavingSince = new Map<string, number>();
   #lastFailure = "";
   readonly #warned = new Set<string>();
@@ -60,7 +59,6 @@ export class TakeOvers {
     this.#options = options;
     this.#projections = projections;
     this.#map = new QueryMapStore(options.nats);
-    this.#erasures = new DeveloperErasureStore(options.nats);
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -130,7 +128,13 @@ export class TakeOvers {
       await this.#delete(workspace, checkpoint);
       return false;
     }
-    if (checkpoint === undefined && !(await this.#mayBegin(workspace))) return false;
+    if (checkpoint === undefined) {
+      if (!also.includes(name) && !(await areAllWithout(database, workspace))) return false;
+      // An erasure asks every query in the map before it removes the last message of a source.
+      await this.#change(workspace, (entry) =>
+        entry.at === name || entry.also.includes(name) ? entry : { ...entry, also: [...entry.also, name] },
+      );
+    }
     assigned.begin(workspace);
     this.#projections.begin(workspace);
     const state = states.of(workspace);
@@ -143,25 +147,6 @@ export class TakeOvers {
     if (assigned.of(workspace) === "own")
       logger.info({ workspace, from: queryNamed(at) }, "the workspace was taken over");
     return true;
-  }
-
-  /**
-   * Enters the map, unless a developer of the workspace is being erased. The erasure may have asked all queries whether the name
-   * has left their tables before this one was in the map, and what it removes from the log has no mark there.
-   */
-  async #mayBegin(workspace: string): Promise<boolean> {
-    const { assigned } = this.#options;
-    const { name } = assigned.query;
-    const isErasing = async () => (await this.#erasures.open()).some((one) => one.workspace === workspace);
-    const { also } = queriesOf(assigned.entries(), workspace);
-    if (assigned.isBegun(workspace) && also.includes(name)) return true;
-    if (await isErasing()) return false;
-    await this.#change(workspace, (entry) =>
-      entry.at === name || entry.also.includes(name) ? entry : { ...entry, also: [...entry.also, name] },
-    );
-    if (!(await isErasing())) return true;
-    await this.#change(workspace, (entry) => without(entry, name));
-    return false;
   }
 
   /** The projection deletes the rows once they are marked. */
@@ -181,6 +166,7 @@ export class TakeOvers {
     if (assigned.of(workspace) !== "leaving") return false;
     const checkpoint = await readAnyCheckpoint(database.db, workspace);
     if (checkpoint === undefined) {
+      if (!(await areAllWithout(database, workspace))) return false;
       await this.#change(workspace, (entry) =>
         assignmentOf(assigned.query, workspace, entry) === "leaving" ? without(entry, assigned.query.name) : entry,
       );
