@@ -18,13 +18,13 @@ import { gatheringBatches } from "./projecting/batch-turns.ts";
 import { type BatchLimits, defaultLimits } from "./projecting/batches.ts";
 import { DriftWatch } from "./projecting/drift-watch.ts";
 import { ViewFiller } from "./projecting/fill-views.ts";
+import { keepDropping } from "./projecting/forget/keep-dropping.ts";
 import { forgetWorkspace } from "./projecting/forget/workspace.ts";
 import { keepProjecting, type OpenLogs } from "./projecting/keep-projecting.ts";
 import { rebuild } from "./projecting/rebuild.ts";
 import { rebuildWorkspace } from "./projecting/rebuild-workspace.ts";
 import type { SetAsideSource } from "./projecting/set-aside.ts";
 import { keepBuildDays } from "./projecting/sum-build-days.ts";
-import { keepDropping } from "./projecting/swap.ts";
 import { AssignedWorkspaces } from "./projecting/take-over/assigned-workspaces.ts";
 import { logsOver } from "./projecting/workspace-logs.ts";
 import { QueryReadiness, type WaitingWorkspace } from "./readiness.ts";
@@ -126,7 +126,8 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
   const failed = failureOf(projecting, readiness);
   const watching = watchReaders({ database: reads, limits: config.readers, logger, signal: stop.signal });
   const summing = keepBuildDays({ database: writes, logger, signal: stop.signal });
-  const dropping = keepDropping(writes, { logger, signal: stop.signal });
+  const onRemoved = (workspace: string) => readiness.states.onWanted?.(workspace);
+  const dropping = keepDropping(writes, { onRemoved, logger, signal: stop.signal });
   stack.defer(async () => {
     stop.abort();
     await Promise.all([projecting.catch(() => {}), watching, summing, dropping]);

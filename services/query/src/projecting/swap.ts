@@ -1,5 +1,4 @@
 import { logStart } from "@tapedeck/shared/log/offset";
-import type { Logger } from "@tapedeck/shared/service/logger";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { type Kysely, sql } from "kysely";
 import { type Database, internalSchema, liveSchema, schemasOf, type Tx } from "../db/database.ts";
@@ -144,8 +143,6 @@ async function dropUnread({ db }: Pick<Database, "db">, schema: string): Promise
     });
 }
 
-const dropEveryMs = 60_000;
-
 /** Drops the tables of an interrupted rebuild that have workspaces which the live tables no longer have. */
 export async function dropForsaken(database: Database): Promise<void> {
   const { db } = database;
@@ -157,19 +154,6 @@ export async function dropForsaken(database: Database): Promise<void> {
     db,
   );
   if (rows[0]?.forsaken === true) await dropAbandoned(database);
-}
-
-/** Drops tables that are of no use any more, until the signal. Retries while the database is unavailable. */
-export async function keepDropping(
-  database: Database,
-  { logger, signal }: { readonly logger: Logger; readonly signal: AbortSignal },
-): Promise<void> {
-  while (!signal.aborted) {
-    await delay(dropEveryMs, signal);
-    if (signal.aborted) return;
-    const dropping = dropRetired(database).then(() => dropForsaken(database));
-    await dropping.catch((err: unknown) => logger.debug({ err }, "tables can't be dropped now"));
-  }
 }
 
 /** Whether the live tables of any workspace have events that the new ones lack. */
