@@ -84,9 +84,10 @@ async function swapOnce(db: Kysely<Schema>, projection: string) {
     // Behind the lock, although readers wait for it: before it, the live tables would be ahead again each time that it is
     // over, wherever events come often.
     await hideRemoved(tx);
-    // The log no longer has what they count.
+    // The log no longer has what they count, and the new tables may have counted a part of a session.
     const [live, shadow] = [liveSchema, shadowSchema].map((schema) => sql.table(`${schema}.expired_builds`));
-    await sql`insert into ${shadow} select * from ${live} on conflict do nothing`.execute(tx);
+    await sql`delete from ${shadow} where (workspace, session) in (select workspace, session from ${live})`.execute(tx);
+    await sql`insert into ${shadow} select * from ${live}`.execute(tx);
     const dependants = await readDependants(tx, { live: liveSchema, shadow: shadowSchema, retired });
     await dropDependants(tx, dependants);
     await renameSchemas(tx, liveSchema, retired);

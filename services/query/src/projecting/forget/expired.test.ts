@@ -1,3 +1,6 @@
+import { jetstreamManager } from "@nats-io/jetstream";
+import { endOf, type Offset } from "@tapedeck/shared/log/offset";
+import { streamOf } from "@tapedeck/shared/log/subjects";
 import { sql } from "kysely";
 import { expect, it } from "vitest";
 import { type Database, openDatabase } from "../../db/database.ts";
@@ -6,7 +9,7 @@ import { scenario } from "../../testing/scenario.ts";
 import { reaches, stage } from "../../testing/stage.ts";
 import { streams } from "../../testing/streams.ts";
 import { views } from "../../views/views.ts";
-import { rebuild } from "../rebuild.ts";
+import { type Rebuild, rebuild } from "../rebuild.ts";
 import { rebuildWorkspace } from "../rebuild-workspace.ts";
 
 const [old, secret, young] = ["01OLD", "01SECRET", "01YOUNG"] as const;
@@ -97,4 +100,54 @@ it("builds of an expired session stay counted, without a developer, and through 
     [2, 0],
     [2, 1],
   ]);
+});
+
+it("builds of a session that expires during a rebuild stay counted as the live tables have counted them", async ({
+  signal,
+}) => {
+  await using on = await stage();
+  await using logs = await streams(on, ["acme"]);
+  await using database = openDatabase({ url: on.databaseUrl, connections: 1 });
+  await using query = await on.startQuery();
+  const builds = 10;
+  const script = scenario();
+  script.add({ kind: "source.added" });
+  for (const id of [old, secret]) {
+    const session = script.session(id);
+    session.started();
+    session.loopStarted();
+    const began = id === old ? 1_000 : 100_000;
+    for (let build = 0; build < builds; build += 1) {
+      session.build("web", "started", began + build * 4_000);
+      session.build("web", "succeeded", began + build * 4_000 + 2_000);
+    }
+    session.ended();
+  }
+  const seqs = await on.write(script.events);
+  await reaches(query, seqs.at(-1) ?? 0);
+  const options = { databaseUrl: on.databaseUrl, logs: logs.logs, views: views({ textRows: false }) };
+  const jsm = await jetstreamManager(logs.nats);
+
+  /** Stops a rebuild when it has some of the builds, and expires the session. */
+  const expireMeanwhile = async (
+    session: string,
+    stopped: (one: Omit<Rebuild, "views" | "databaseUrl" | "logs">) => Promise<boolean>,
+  ) => {
+    const seqsOf = seqs.filter((_, index) => script.events[index]?.session === session);
+    const halfway = endOf(seqsOf[3] ?? 0);
+    const stop = new AbortController();
+    const onProgress = ({ position }: { readonly position: Offset }) => position >= halfway && stop.abort();
+    const limits = { events: 1, bytes: 1_000_000 };
+    expect(await stopped({ limits, onProgress, signal: stop.signal })).toBe(false);
+    await reaches(query, (await on.write([script.add(mark(session, true))])).at(-1) ?? 0);
+    for (const seq of seqsOf) await jsm.streams.deleteMessage(streamOf("acme"), seq);
+    return sums(database);
+  };
+  const first = await expireMeanwhile(old, (one) => rebuild({ ...options, ...one }));
+  expect(await rebuild({ ...options, signal })).toBe(true);
+  expect(await sums(database)).toEqual(first);
+  const second = await expireMeanwhile(secret, (one) => rebuildWorkspace({ ...options, ...one, workspace: "acme" }));
+  expect(await rebuildWorkspace({ ...options, workspace: "acme", signal })).toBe(true);
+  expect(await sums(database)).toEqual(second);
+  expect(second.map((one) => one.builds)).toEqual([2 * builds]);
 });
