@@ -19,6 +19,7 @@ import { silentLogger } from "@tapedeck/shared/service/logger";
 import { connectNats } from "@tapedeck/shared/service/nats";
 import { sourceName } from "@tapedeck/shared/source";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
+import { newEvent } from "@tapedeck/shared/testing/log-messages";
 import { until } from "@tapedeck/shared/testing/until";
 import { openTokenStore } from "@tapedeck/shared/tokens/store";
 import { makeToken } from "@tapedeck/shared/tokens/token";
@@ -188,6 +189,19 @@ it("a service that starts before ingest waits for the log, which ingest creates"
   await using made = await openLog(ingest, { workspace: "default" });
   await using found = await openLog(query, { workspace: "default" });
   expect(found.epoch).toBe(made.epoch);
+});
+
+it("a message that a user may not write is refused at once, with NATS's reason", async () => {
+  await using own = await startNatsWithUsers();
+  const [query, ingest] = [await connectAs("query", own), await connectAs("ingest", own)];
+  await using _ = closing(query, ingest);
+  await using _made = await openLog(ingest, { workspace: "default" });
+  // Longer than this test may take.
+  await using found = await openLog(query, { workspace: "default", timeoutMs: 600_000 });
+  const source = sourceName({ workspace: "default", developer: "alice", project: "shop", upstream: "skaffold" });
+  const { outcome, ...refusal } = await found.writer.publish(source, "w1", [newEvent(source, 1)], 0);
+  expect(outcome).toBe("unknown");
+  expect(String("cause" in refusal && refusal.cause)).toContain("Permissions Violation");
 });
 
 it("an operator's user, once it is turned on, changes streams, and writes no event", async () => {

@@ -29,13 +29,7 @@ export function ingestMetrics({ spills, connected, isFull, damage }: IngestGauge
   const counter = <Label extends string>(name: string, help: string, labelNames: readonly Label[]) =>
     new Counter({ name: `tapedeck_ingest_${name}`, help, labelNames, registers });
 
-  const frames = counter("frames_total", "Frames by result (recorded, repeated, unreadable, oversize).", [
-    "source",
-    "channel",
-    "what",
-  ]);
-  const events = counter("events_total", "Events that are in the log.", ["source"]);
-  const batches = counter("batches_total", "Publishes that the log acknowledged.", ["source"]);
+  const { countsOf } = recordedCounts(registry);
   const failures = counter("publish_failures_total", "Publishes without a clear acknowledgement.", [
     "source",
     "outcome",
@@ -55,18 +49,75 @@ export function ingestMetrics({ spills, connected, isFull, damage }: IngestGauge
   logGauges(registry, { isFull, damage });
   return {
     registry,
-    listener: (source) => ({
-      frame: (channel, what) => frames.inc({ source, channel, what }),
-      published(count) {
-        events.inc({ source }, count);
-        batches.inc({ source });
-      },
-      onPublishFailure: ({ outcome }) => failures.inc({ source, outcome }),
-      unknownChannel: () => unknown.inc({ source }),
-      onSeen: (collection, at) => lastSeen.set({ source, collection }, msOfTimestamp(at) / 1_000),
-    }),
+    listener(source) {
+      const counts = countsOf(source);
+      return {
+        frame(channel, what) {
+          const key = `${what} ${channel}`;
+          counts.frames.set(key, (counts.frames.get(key) ?? 0) + 1);
+        },
+        published(count) {
+          counts.events += count;
+          counts.batches++;
+        },
+        onPublishFailure: ({ outcome }) => failures.inc({ source, outcome }),
+        unknownChannel: () => unknown.inc({ source }),
+        onSeen: (collection, at) => lastSeen.set({ source, collection }, msOfTimestamp(at) / 1_000),
+      };
+    },
     recordingBegan: (source) => began.inc({ source }),
     refused: (bound) => refused.inc({ bound }),
+  };
+}
+
+/** `frames`: by result and channel. */
+type Counts = { events: number; batches: number; readonly frames: Map<string, number> };
+
+/** What changes with each event is counted plainly: a counter finds its labels anew each time. */
+function recordedCounts(registry: Registry): { readonly countsOf: (source: SourceName) => Counts } {
+  const counts = new Map<SourceName, Counts>();
+  const registers = [registry];
+  new Counter({
+    name: "tapedeck_ingest_frames_total",
+    help: "Frames by result (recorded, repeated, unreadable, oversize).",
+    labelNames: ["source", "channel", "what"],
+    registers,
+    collect() {
+      this.reset();
+      for (const [source, { frames }] of counts) {
+        for (const [key, count] of frames) {
+          const what = key.slice(0, key.indexOf(" "));
+          this.inc({ source, channel: key.slice(what.length + 1), what }, count);
+        }
+      }
+    },
+  });
+  new Counter({
+    name: "tapedeck_ingest_events_total",
+    help: "Events that are in the log.",
+    labelNames: ["source"],
+    registers,
+    collect() {
+      this.reset();
+      for (const [source, { events }] of counts) if (events > 0) this.inc({ source }, events);
+    },
+  });
+  new Counter({
+    name: "tapedeck_ingest_batches_total",
+    help: "Publishes that the log acknowledged.",
+    labelNames: ["source"],
+    registers,
+    collect() {
+      this.reset();
+      for (const [source, { batches }] of counts) if (batches > 0) this.inc({ source }, batches);
+    },
+  });
+  return {
+    countsOf(source) {
+      const known = counts.get(source) ?? { events: 0, batches: 0, frames: new Map() };
+      counts.set(source, known);
+      return known;
+    },
   };
 }
 

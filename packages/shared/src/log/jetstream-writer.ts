@@ -1,5 +1,5 @@
 import type { JetStreamManager } from "@nats-io/jetstream";
-import { headers, type MsgHdrs, type NatsConnection, RequestError } from "nats";
+import { headers, type MsgHdrs, type NatsConnection, NoRespondersError } from "nats";
 import type { SourceName } from "../source.ts";
 import { encodeBatch } from "./batch.ts";
 import {
@@ -11,6 +11,7 @@ import {
   type WriterMark,
 } from "./log.ts";
 import { indexesPerMessage, type Sequence } from "./offset.ts";
+import { publishRequests } from "./publish-requests.ts";
 import { isTextSubject, sourceFilter } from "./subjects.ts";
 
 /** The most bytes of one message of the log. */
@@ -78,9 +79,10 @@ export function jetstreamWriter({ nc, jsm, streamName, timeoutMs }: Deps): LogWr
       h.set("Nats-Expected-Last-Subject-Sequence", String(expectedLastSeq));
       h.set("Nats-Expected-Last-Subject-Sequence-Subject", sourceFilter(source));
       try {
-        return outcomeOf((await nc.request(subject, body, { headers: h, timeout: timeoutMs })).json<PubAck>());
+        return outcomeOf((await publishRequests(nc).request(subject, body, h, timeoutMs)).json<PubAck>());
       } catch (cause) {
-        return hasNoResponders(cause) ? { outcome: "refused", cause } : { outcome: "unknown", cause };
+        // Nobody listened on the subject, so nothing was stored: the stream is missing or has no leader.
+        return { outcome: cause instanceof NoRespondersError ? "refused" : "unknown", cause };
       }
     },
   };
@@ -136,9 +138,4 @@ export function writerIn(header: MsgHdrs | undefined): string | undefined {
 export function cursorIn(header: MsgHdrs | undefined): Cursor | undefined {
   const cursor = header?.get(cursorHeader) ?? "";
   return cursor === "" ? undefined : (JSON.parse(cursor) as Cursor);
-}
-
-/** Nobody listened on the subject, so nothing was stored: the stream is missing or has no leader. */
-function hasNoResponders(cause: unknown): boolean {
-  return cause instanceof RequestError && cause.isNoResponders();
 }

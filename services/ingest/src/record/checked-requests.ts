@@ -1,5 +1,6 @@
 import { Hello, type Item, Labelled, type PushRequest } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { mapped } from "@tapedeck/shared/sync/mapped";
 import { validTimestamp } from "@tapedeck/shared/time/timestamp";
 import { maxBytes, payloadOf, withPayload } from "@tapedeck/tap/push/pieces";
 
@@ -27,19 +28,19 @@ type Open = {
  * that came alone.
  * @throws TapedeckError invalid_argument
  */
-export async function* checkedRequests(requests: AsyncIterable<PushRequest>): AsyncGenerator<PushRequest, void> {
+export function checkedRequests(requests: AsyncIterable<PushRequest>): AsyncIterableIterator<PushRequest> {
   const check = new ItemCheck();
-  for await (const request of requests) {
+  return mapped(requests, (request) => {
     const { body, sent_at } = request;
     if (body?.$case === "hello") {
       checkHello(body.value);
       check.begin(body.value.first_index);
-      yield request;
-    } else if (body?.$case === "item" || body?.$case === "items") {
-      const items = check.checked(body.$case === "item" ? [body.value] : body.value.items);
-      if (items.length > 0) yield { body: { $case: "items", value: { items } }, sent_at };
-    } else yield request;
-  }
+      return request;
+    }
+    if (body?.$case !== "item" && body?.$case !== "items") return request;
+    const items = check.checked(body.$case === "item" ? [body.value] : body.value.items);
+    return items.length === 0 ? undefined : { body: { $case: "items", value: { items } }, sent_at };
+  });
 }
 
 /** Checks items one after the other, and joins the pieces of described states. */

@@ -25,7 +25,7 @@ export class PushResponses {
   async *stream(): AsyncGenerator<PushResponse, void> {
     for (;;) {
       const responses = this.#takeResponses();
-      yield* responses;
+      for (const response of responses) yield response;
       // More may have come while these were sent.
       if (responses.length > 0) continue;
       if (this.#ended !== undefined) {

@@ -24,6 +24,7 @@ import { grpcLiveness, keepaliveOptions, type Liveness } from "@tapedeck/shared/
 import type { Certificate } from "@tapedeck/shared/service/tls/certificate";
 import { serverCredentials } from "@tapedeck/shared/service/tls/grpc-credentials";
 import { demoWorkspace, nameOfAscii, namePart } from "@tapedeck/shared/source";
+import { mapped } from "@tapedeck/shared/sync/mapped";
 import { eraseCall } from "./maintain/erase-call.ts";
 import { eraseDeveloperCall } from "./maintain/erase-developer.ts";
 import type { PushContext, Recorder } from "./recorder.ts";
@@ -70,8 +71,8 @@ export async function startPushServer(options: PushServerOptions): Promise<PushS
       assertKey(call.metadata, key);
       const context = { ...placeOf(call.metadata, workspace), signal };
       // A loop that is left by an error would otherwise destroy the call before the error is sent.
-      const requests = decoded(call.iterator({ destroyOnReturn: false }));
-      for await (const response of recorder.push(refusedInDemo(requests, context), context)) {
+      const requests = requestsOf(call.iterator({ destroyOnReturn: false }), context);
+      for await (const response of recorder.push(requests, context)) {
         if (signal.aborted) return;
         if (!call.write(response)) await once(call, "drain", { signal });
       }
@@ -108,8 +109,18 @@ export async function startPushServer(options: PushServerOptions): Promise<PushS
   return { ...listener, address: `${host}:${bound}` };
 }
 
-async function* decoded(messages: AsyncIterable<Buffer>): AsyncGenerator<PushRequest, void> {
-  for await (const bytes of messages) yield decodedRequest(RecorderService.push, bytes);
+/**
+ * Decodes what a tap sends. A user's own recordings must never meet the demo's developers; they wait in their spill. So only
+ * pushes are refused: the question whether a push would be accepted is answered as elsewhere.
+ */
+function requestsOf(
+  messages: AsyncIterable<Buffer>,
+  { workspace }: Pick<PushContext, "workspace">,
+): AsyncIterable<PushRequest> {
+  return mapped(messages, (bytes) => {
+    if (workspace !== demoWorkspace) return decodedRequest(RecorderService.push, bytes);
+    throw new TapedeckError("forbidden", "this is the demo: stop it, and start Tapedeck with --no-demo or a source");
+  });
 }
 
 /** Answers calls of the gateway: with what a function gives, or with why not. */
@@ -153,20 +164,4 @@ function assertKey(metadata: Metadata, key: string): void {
   const expected = Buffer.from(key);
   if (receivedKey.length === expected.length && timingSafeEqual(receivedKey, expected)) return;
   throw new TapedeckError("unauthenticated", "push through the gateway: tapedeck-key is missing or wrong");
-}
-
-/**
- * A user's own recordings must never meet the demo's developers; they wait in their spill. So only pushes are refused:
- * the question whether a push would be accepted is answered as elsewhere.
- */
-async function* refusedInDemo(
-  requests: AsyncIterable<PushRequest>,
-  { workspace }: Pick<PushContext, "workspace">,
-): AsyncGenerator<PushRequest, void> {
-  for await (const request of requests) {
-    if (workspace === demoWorkspace) {
-      throw new TapedeckError("forbidden", "this is the demo: stop it, and start Tapedeck with --no-demo or a source");
-    }
-    yield request;
-  }
 }

@@ -25,10 +25,15 @@ export async function takeAll(
   let next = ask();
   let at = timestampNow();
   let came = performance.now();
-  while (!signal.aborted) {
+  // Reading a signal that was made of others takes long.
+  let isOver = signal.aborted;
+  signal.addEventListener("abort", () => {
+    isOver = true;
+  });
+  while (!isOver) {
     const silence = msBetween(at, timestampNow()) > behindMs ? silenceMs.behind : silenceMs.live;
     const got = session.waiting ? await withinTime(next, silence) : await next;
-    if (signal.aborted) return;
+    if (isOver) return;
     if (got === undefined) {
       await session.advance(timestampOfMs(msOfTimestamp(at) + performance.now() - came));
       continue;
@@ -45,7 +50,7 @@ export async function takeAll(
       await session.take(...body.value.items);
     } else throw new TapedeckError("invalid_argument", "expected an item or an answer", { field: "body" });
   }
-  while (session.waiting && !signal.aborted) {
+  while (session.waiting && !isOver) {
     await delay(silenceMs.live, signal);
     await session.advance(timestampOfMs(msOfTimestamp(at) + performance.now() - came));
   }
@@ -57,7 +62,7 @@ export async function takeAll(
       if (done !== true && value.sent_at !== undefined) lastSeen.sent(value.sent_at);
     };
     // A failure is handled where it is awaited, or no longer matters.
-    pending.then(note).catch(() => {});
+    pending.then(note, () => {});
     return pending;
   }
 }

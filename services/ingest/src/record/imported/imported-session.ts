@@ -55,7 +55,6 @@ export async function openImport(options: ImportedSessionOptions): Promise<Impor
       hello,
       signal,
       allSessions: true,
-      together: true,
       memory: memory?.histories,
       life: textTtl === undefined ? undefined : { textTtl, channels },
       onAcknowledged(events) {

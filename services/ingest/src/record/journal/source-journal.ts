@@ -34,8 +34,6 @@ export type SourceJournalOptions = {
   readonly life?: TextLife | undefined;
   /** Any session of the source may continue, not only recent ones. */
   readonly allSessions?: boolean;
-  /** Nobody waits for what is published; see WriterOptions. */
-  readonly together?: boolean;
   /** With `allSessions`: keeps the history between one journal of the source and the next. */
   readonly memory?: Memory<SourceName, RememberedHistory> | undefined;
   readonly onAcknowledged: (events: number) => void;
@@ -72,7 +70,7 @@ export class SourceJournal implements AsyncDisposable {
     this.#options = options;
     this.#loaded = loaded;
     const { history, lastSeq, cursor, lastStays, expired } = loaded;
-    const { log, source, life, together = false } = options;
+    const { log, source, life } = options;
     this.history = history;
     // Numbers are never used twice: the ordinals can't have advanced further than by the source's expired events.
     this.numbers = new Numbering(source, cursor && (expired > 0 ? raisedCursor(cursor, expired) : cursor), life);
@@ -83,7 +81,6 @@ export class SourceJournal implements AsyncDisposable {
       source,
       writer: this.#writerId,
       afterSeq: lastSeq,
-      together,
       onAcknowledged: (_, events, last) => {
         this.#lastAt = Date.now();
         log.ends?.reached(source, last.seq, last.cursor);

@@ -48,18 +48,43 @@ it("events that wait go out as one message, and groups are never divided", async
   expect(ordinals(log)).toEqual(upTo(2_100));
 });
 
-it("a source that speaks all the time gets its events into fewer messages, and the first ones wait for nothing", async () => {
+it("a source that speaks all the time gets its events into fewer messages, and the first ones wait for their turn's end alone", async () => {
   const { sizes, log } = sizesOf();
   await using writer = new SourceWriter({ log, source, writer: "W", afterSeq: 0, retry });
   for (let ordinal = 1; ordinal <= 3_000; ordinal++) {
     writer.append(events(ordinal, 1));
-    // Long enough for a message that nothing holds up.
+    // Long enough for a message that waits only for the end of its turn.
+    await setImmediate();
     await setImmediate();
   }
   await writer.reached(3_000);
   expect(sizes.slice(0, 32)).toEqual(upTo(32).map(() => 1));
   expect(sizes.length).toBeLessThan(3_000);
   expect(ordinals(log)).toEqual(upTo(3_000));
+});
+
+it("what is appended in one turn of the event loop is one message, and all sources write theirs at once", async () => {
+  let turn = 0;
+  const writtenIn: number[] = [];
+  const sizes: number[] = [];
+  const writers = ["A", "B", "C"].map((writer) => {
+    const onPublish = ({ length }: readonly NewEvent[]) => {
+      sizes.push(length);
+      writtenIn.push(turn);
+    };
+    return new SourceWriter({ log: fakeLog(() => well, { onPublish }), source, writer, afterSeq: 0, retry });
+  });
+  const probes = writers.map(async (writer) => {
+    writer.append(events(1, 1));
+    await Promise.resolve();
+    writer.append(events(2, 1));
+    await setImmediate();
+    turn++;
+  });
+  await Promise.all([...probes, ...writers.map((writer) => writer.reached(2))]);
+  expect(sizes).toEqual([2, 2, 2]);
+  expect(writtenIn).toEqual([0, 0, 0]);
+  await Promise.all(writers.map((writer) => writer[Symbol.asyncDispose]()));
 });
 
 it("bytes bound a message too, and a group that is larger goes alone", async () => {

@@ -8,7 +8,6 @@
 // 3. A publish whose answer is lost is settled by asking the log for the source's last message before anything follows.
 // 4. A writer that has ended starts no other publish. `ended` says why; its owner begins anew from the log.
 // Why a message holds several events: docs/decisions/0033-record-batches.md. A full disk: docs/decisions/0020-a-full-disk.md.
-import { setImmediate } from "node:timers/promises";
 import { batchLimits } from "@tapedeck/shared/log/batch";
 import { groupsOf, type MessageGroup, nextBatch } from "@tapedeck/shared/log/grouping";
 import type { Cursor, NewEvent } from "@tapedeck/shared/log/log";
@@ -39,9 +38,23 @@ export type WriterOptions = SettleOptions & {
   readonly afterSeq: Sequence;
   /** Called after each message that is known to be in the log. */
   readonly onAcknowledged?: (acknowledged: number, events: number, last: Acknowledged) => void;
-  /** Waits for the end of the event loop's turn, so that everything appended in it is sent together. */
-  readonly together?: boolean;
 };
+
+let ending: Promise<void> | undefined;
+
+/**
+ * Resolves for all writers at once at the end of the event loop's turn. So what was appended in it is one message of each
+ * source, which saves syncs of the disk, and the messages of all sources are one write to the socket.
+ */
+function turnEnd(): Promise<void> {
+  ending ??= new Promise((resolve) => {
+    setImmediate(() => {
+      ending = undefined;
+      resolve();
+    });
+  });
+  return ending;
+}
 
 type Waiter = { readonly count: number; readonly resolve: () => void; readonly reject: (cause: Error) => void };
 
@@ -134,7 +147,8 @@ export class SourceWriter implements AsyncDisposable {
     const { signal } = this.#stop;
     while (!signal.aborted) {
       if (this.#queue.length === 0) {
-        await this.#appending();
+        await this.#changed.next();
+        await turnEnd();
         continue;
       }
       if (this.#isBusy() && this.#queuedBytes < batchLimits.bytes) await delay(gather.ms, signal);
@@ -145,13 +159,6 @@ export class SourceWriter implements AsyncDisposable {
       if (seq === undefined) return;
       this.#acknowledge(message, seq);
     }
-  }
-
-  /** Resolves when something is appended, or the writer ends. */
-  async #appending(): Promise<void> {
-    await this.#changed.next();
-    // One message instead of several saves round trips and syncs of the disk.
-    if (this.#options.together) await setImmediate();
   }
 
   #isBusy(): boolean {

@@ -110,7 +110,7 @@ export class SessionRecorder implements PushedSession {
     }
     this.#reportSession();
     this.reportCommitted();
-    await writer.room();
+    if (!writer.hasRoom) await writer.room();
   }
 
   async advance(at: Timestamp): Promise<void> {

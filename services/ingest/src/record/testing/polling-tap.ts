@@ -63,13 +63,18 @@ export function pollingTap(log: FakeLog, { source, normalizer, textTtl }: Pollin
       const session = await recording;
       await until(() => session.committed() === BigInt(items.length), { message: "all to be committed" });
     },
-    /** What is pushed meanwhile comes after what is pushed again. */
+    /**
+     * Pushes again from this item on, or from an earlier one that was not committed. What is pushed meanwhile comes after what
+     * is pushed again.
+     */
     async crash(from = items.length + 1) {
-      const again = items.slice(from - 1);
+      const count = items.length;
       const startAgain = async (before: Promise<SessionRecorder>) => {
-        await (await before)[Symbol.asyncDispose]();
-        const after = await open(from);
-        for (const item of again) await after.take(item);
+        const session = await before;
+        await session[Symbol.asyncDispose]();
+        const first = Math.min(from, Number(session.committed()) + 1);
+        const after = await open(first);
+        for (const item of items.slice(first - 1, count)) await after.take(item);
         return after;
       };
       recording = startAgain(recording);
