@@ -59,17 +59,21 @@ async function harness() {
         end if;
       end $$;
     create event trigger stop_rebuild on ddl_command_end when tag in ('CREATE TABLE') execute function public.stop_rebuild()`);
-  const isStopped = async () =>
-    (await database.query("select from pg_locks where locktype = 'advisory' and not granted")).rows.length > 0;
+  const isStopped = async () => {
+    const waits = async () =>
+      (await database.query("select from pg_locks where locktype = 'advisory' and not granted")).rows.length > 0;
+    await until(waits, { message: "the rebuild to stop in the middle", deadlineMs });
+    expect(await rowsWith(database, "tapedeck_rebuild")).toContain("tapedeck_rebuild.sources");
+  };
   const owned = stack.move();
   return {
     on,
     database,
+    isStopped,
     /** Resolves with its answer when the rebuild has stopped. */
     async stoppedRebuild(signal?: AbortSignal) {
       const answer = rebuild(on, signal);
-      await until(isStopped, { message: "the rebuild to stop in the middle", deadlineMs });
-      expect(await rowsWith(database, "tapedeck_rebuild")).toContain("tapedeck_rebuild.sources");
+      await isStopped();
       return { answer };
     },
     goOn: async () =>
@@ -141,6 +145,24 @@ it("a developer who is erased during a rebuild is not in the new tables", async 
   expect(await answer).toBe('{"type":"complete"}');
   await isErased(at.on);
   await at.isGone();
+});
+
+it("an erasure and the rebuild of a new version both end, and the new tables lack the developer", async () => {
+  await using at = await harness();
+  const { query } = at.on.services;
+  await query.kill();
+  await at.database.query("update tapedeck_internal.checkpoint set projection = 'operations.0'");
+  const started = query.start();
+  await at.isStopped();
+  expect(await erased(at.on)).toBe("waits");
+  await at.goOn();
+  await started;
+  await isErased(at.on);
+  await at.isGone();
+  const { rows } = await at.database.query(
+    "select from tapedeck_internal.checkpoint where projection = 'operations.0'",
+  );
+  expect(rows).toEqual([]);
 });
 
 it.each(["before the erasure", "while the erasure waits"])(
