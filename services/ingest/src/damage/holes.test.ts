@@ -158,7 +158,7 @@ it("an erased session is not lost; what else went is, and what is lost of the se
   expect(holesIn(but(script.log, 9))).toEqual([[8, 10, "v2 1-1: 1"]]);
 });
 
-it("what was erased with its source is not lost, and what goes after the mark is", () => {
+it("events that were erased with their source are not lost, and those that go after the mark are", () => {
   const script = twoSessions();
   script.own("", sourceErased()); // 8
   for (const left of [1, 4, 7]) expect(holesIn(script.log.filter(({ seq }) => seq <= left || seq === 8))).toEqual([]);

@@ -15,7 +15,7 @@ import { deleteWorkspace, forgetWorkspace } from "./workspace.ts";
 
 const live = ["tapedeck", "tapedeck_internal"];
 
-it("what an interrupted rebuild left goes with a workspace that it has; the query hears of hidden rows", async ({
+it("tables of an interrupted rebuild go with a workspace that they have, and hidden rows are reported", async ({
   signal,
 }) => {
   await using on = await stage();
