@@ -30,7 +30,7 @@ export type TableRows = Readonly<Record<string, readonly string[]>>;
 
 /**
  * Returns the part of the tables that must be the same regardless of kills, for one source, as sorted texts. Sessions
- * are replaced by their number; Tapedeck's own events (channel "tapedeck") are left out, and so are a channel that may
+ * are replaced by their number, and workspace and developer are left out; Tapedeck's own events (channel "tapedeck") are left out, and so are a channel that may
  * have gaps and columns that are `sampled`: "column" in all tables, "table.column" in one.
  */
 export async function lastingTables(
@@ -71,9 +71,10 @@ function lastingText(
   const ownSampled = sampled.flatMap((name) => (name.startsWith(`${table}.`) ? [name.slice(table.length + 1)] : []));
   const out = [...(aside["*"] ?? []), ...(aside[table] ?? []), ...sampled, ...ownSampled];
   const text = JSON.stringify(row, (name, value) => (out.includes(name) ? undefined : (value as unknown)));
-  const developer = source.split("/")[1] ?? "";
+  const [workspace = "", developer = ""] = source.split("/");
   return sessions
     .reduce((all, { session }, index) => all.replaceAll(session, `session ${index}`), text)
     .replaceAll(source, "the source")
+    .replaceAll(`"${workspace}"`, '"the workspace"')
     .replaceAll(`"${developer}"`, '"the developer"');
 }

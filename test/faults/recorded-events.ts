@@ -4,8 +4,8 @@ import { logStart, mayHoldEvents } from "@tapedeck/shared/log/offset";
 import { sourceFilter } from "@tapedeck/shared/log/subjects";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
 
-export const skaffoldSource = (developer: string, project = "shop"): SourceName =>
-  sourceName({ workspace: "default", developer, project, upstream: "skaffold" });
+export const skaffoldSource = (developer: string, project = "shop", workspace = "default"): SourceName =>
+  sourceName({ workspace, developer, project, upstream: "skaffold" });
 
 /** Returns all events of a source, reading on from the end of the last call. Rejects while the log is unavailable. */
 export function sourceEvents(log: LogReader, source: SourceName): () => Promise<readonly RecordedEvent[]> {

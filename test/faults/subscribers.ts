@@ -8,6 +8,7 @@ import { until } from "@tapedeck/shared/testing/until";
 import { EventSource } from "eventsource";
 import { expect } from "vitest";
 import { WebSocket } from "ws";
+import { bearing } from "../stack/token-stack.ts";
 
 export type ReceivedEvent = {
   readonly position: string;
@@ -66,11 +67,12 @@ function keepUp<T>(seen: T[], connect: (signal: AbortSignal) => Promise<void>): 
 }
 
 /** Subscribes over the WebSocket, from the log's start. */
-export function socketSubscriber(http: string, filter: Readonly<Record<string, readonly string[]>>) {
+export function socketSubscriber(http: string, filter: Readonly<Record<string, readonly string[]>>, token?: string) {
   const seen: ReceivedEvent[] = [];
   let after = "start";
   return keepUp(seen, async (signal) => {
-    const socket = new WebSocket(`${originOf(http)}/api/v1/ws`, "tapedeck.v1.json");
+    const headers = bearing(token);
+    const socket = new WebSocket(`${originOf(http)}/api/v1/ws`, "tapedeck.v1.json", { headers });
     const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
     socket.on("error", () => {});
     socket.on("open", () => socket.send(JSON.stringify({ type: "subscribe", id: "a", after, filter })));
@@ -92,7 +94,7 @@ export function socketSubscriber(http: string, filter: Readonly<Record<string, r
 }
 
 /** Subscribes over server-sent events: EventSource reconnects by itself, and gives up only on an error response. */
-export function sseSubscriber(http: string, parameters: readonly (readonly [string, string])[]) {
+export function sseSubscriber(http: string, parameters: readonly (readonly [string, string])[], token?: string) {
   const seen: ReceivedEvent[] = [];
   let after = "start";
   return keepUp(seen, async (signal) => {
@@ -100,7 +102,9 @@ export function sseSubscriber(http: string, parameters: readonly (readonly [stri
       ...parameters.map(([name, value]): [string, string] => [name, value]),
       ["after", after],
     ]);
-    const source = new EventSource(`${originOf(http)}/api/v1/stream?${query}`);
+    const source = new EventSource(`${originOf(http)}/api/v1/stream?${query}`, {
+      fetch: (url, init) => fetch(url, { ...init, headers: { ...init.headers, ...bearing(token) } }),
+    });
     await new Promise<void>((resolve) => {
       source.onmessage = ({ data, lastEventId }) => {
         const { event } = JSON.parse(data as string) as ReceivedEvent;
@@ -121,7 +125,7 @@ export function sseSubscriber(http: string, parameters: readonly (readonly [stri
  * A client of Skaffold's own gRPC Events. It gets the position of its stream's beginning, not of each message, so it
  * reconnects at the beginning and skips what it has: the repeated messages must be identical.
  */
-export function eventsSubscriber(grpc: string, method: string, source: string, after: string) {
+export function eventsSubscriber(grpc: string, method: string, source: string, after: string, token?: string) {
   const seen: string[] = [];
   const differing: string[] = [];
   const asIs = (bytes: Buffer) => bytes;
@@ -130,6 +134,7 @@ export function eventsSubscriber(grpc: string, method: string, source: string, a
     const metadata = new Metadata();
     metadata.set("tapedeck-source", source);
     metadata.set("tapedeck-after", after);
+    for (const [name, value] of Object.entries(bearing(token))) metadata.set(name, value);
     const call: ClientReadableStream<Buffer> = client.makeServerStreamRequest(
       method,
       asIs,
