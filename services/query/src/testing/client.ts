@@ -17,6 +17,7 @@ import {
   type PositionResponse,
   QueryClient,
   ReadStateRequest,
+  RebuildRequest,
   SetAsideRequest,
   type SetAsideResponse,
   type StateHead,
@@ -89,6 +90,14 @@ export function queryClient(
       ),
     setAside: (workspace = "acme") =>
       ask<SetAsideResponse>((done) => client.setAside(SetAsideRequest.create({ workspace }), metadata, done)),
+    /** Resolves when the tables of a workspace are made anew. */
+    async rebuild(workspace: string) {
+      try {
+        for await (const _ of client.rebuild(RebuildRequest.create({ workspace, fresh: false }), metadata));
+      } catch (error) {
+        throw fromServiceError(error);
+      }
+    },
     async readState(request: DeepPartial<ReadStateRequest>) {
       const full = ReadStateRequest.fromPartial({ workspace, collection: "skaffold.v1", ...request });
       let head: StateHead | undefined;
