@@ -1,17 +1,20 @@
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import { logNames } from "@tapedeck/shared/log/workspace-logs";
+import { sourceName } from "@tapedeck/shared/source";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { seeded } from "@tapedeck/shared/testing/seeded";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
 import pg from "pg";
 import { expect, it } from "vitest";
-import { type Part, parts, startProcesses } from "../processes.ts";
+import { linkTo, PushingTap } from "../../harness/pushing-tap.ts";
+import { openTestLog, type Part, parts, startProcesses } from "../processes.ts";
+import { framesOf, holes, sourceEvents } from "../recorded-events.ts";
 import { seedSession } from "./seed.ts";
 
 const session = "01KE3M9Z6Q4W8T2V5X7Y9A1B31";
 
-it("a removal is brought to its end, whatever is killed meanwhile, and the name begins anew", {
+it("a removal is brought to its end, whatever is killed meanwhile, the name begins anew, and another workspace goes on", {
   timeout: 900_000,
 }, async () => {
   const random = seeded("removal-kills");
@@ -25,6 +28,11 @@ it("a removal is brought to its end, whatever is killed meanwhile, and the name 
     const response = await fetch(`http://${on.http}/api/v1/${path}`, { method });
     return { status: response.status, body: await response.text() };
   };
+  const other = cleanup.use(await openTestLog(on.nats, "acme"));
+  const metadata = { "tapedeck-key": "test-key", "tapedeck-workspace": "acme" };
+  const link = linkTo(on.services.ingest.addresses.grpc ?? "", metadata);
+  const tap = cleanup.use(await PushingTap.start({ link, project: "beside" }));
+  tap.speak(20);
   const epochs = new Set<string>();
   for (const part of [...parts, "ingest", "query"] satisfies Part[]) {
     await seedSession(on, session, 300, 1);
@@ -44,16 +52,31 @@ it("a removal is brought to its end, whatever is killed meanwhile, and the name 
     await until(isDone, { message: `the removal, with ${part} killed`, deadlineMs: 120_000 });
     // Nothing of it is left where only this workspace was.
     const areGone = async () => {
-      const { rows } = await database.query("select (select count(*) from tapedeck.events)::int as left");
+      const { rows } = await database.query(
+        "select (select count(*) from tapedeck.events where workspace = 'default')::int as left",
+      );
       return rows[0].left === 0;
     };
     await until(areGone, { message: "the rows to be gone", deadlineMs: 120_000 });
     const { body } = await call("GET", "events?limit=500&kind=build.*");
     expect(body).not.toContain("hush");
-    for (const name of await logNames(nats)) {
+    for (const name of (await logNames(nats)).filter((one) => one !== "acme")) {
       await using log = await openLog(nats, { workspace: name, create: false, timeoutMs: 20_000 });
       expect(epochs).not.toContain(log.epoch);
     }
   }
   expect(epochs.size).toBe(parts.length + 2);
+
+  await tap.finish();
+  const source = sourceName({ workspace: "acme", developer: "alice", project: "beside", upstream: "skaffold" });
+  const events = await sourceEvents(other.reader, source)();
+  expect(framesOf(events, "v1")).toEqual(tap.said.map((text) => Buffer.from(text).toString("base64")));
+  expect(holes(events)).toEqual([]);
+  const ids = events.map(({ event }) => event.id).toSorted();
+  const inTables = async () => {
+    const { rows } = await database.query<{ id: string }>("select id from tapedeck.events where workspace = 'acme'");
+    return rows.map(({ id }) => id).toSorted();
+  };
+  await until(async () => (await inTables()).length >= ids.length, { message: "the other workspace's tables" });
+  expect(await inTables()).toEqual(ids);
 });
