@@ -21,6 +21,7 @@ import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
 import { Client } from "pg";
 import { expect, it } from "vitest";
+import { startOtherWorkspace } from "./other-workspace.ts";
 import { type Processes, startProcesses } from "./processes.ts";
 import { framesOf, holes, skaffoldSource, sourceEvents } from "./recorded-events.ts";
 import { type ServiceProcess, startServiceProcess } from "./service-process.ts";
@@ -163,9 +164,10 @@ async function rowsIn(url: string): Promise<number> {
 
 it("a workspace is taken over while it is recorded and read, through kills at each step", async () => {
   await using on = await harness();
-  const { all, fake, source, advertise } = on;
+  const { all, fake, source, advertise, databases } = on;
   const playing = fake.play();
   playing.catch(() => {});
+  await using other = await startOtherWorkspace(all);
   await goesOn(on, 150);
   await until(async () => (await rowsIn(on.databases.first)) > 20, { message: "the first tables to have operations" });
   await using reading = keepReading(all, source);
@@ -207,6 +209,10 @@ it("a workspace is taken over while it is recorded and read, through kills at ea
   };
   await until(async () => (await positionOf()) >= lastOffset, { message: "the tables to reach the log's end" });
   expect(reading.faults).toEqual([]);
+
+  // The workspace that is not taken over has lost nothing, and has rows in its own tables alone.
+  await other.finish();
+  expect(await other.idsIn(databases.second)).toEqual([]);
 });
 
 it("a workspace is given back while it is recorded and read", async () => {

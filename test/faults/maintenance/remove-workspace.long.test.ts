@@ -1,15 +1,13 @@
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import { logNames } from "@tapedeck/shared/log/workspace-logs";
-import { sourceName } from "@tapedeck/shared/source";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { seeded } from "@tapedeck/shared/testing/seeded";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
 import pg from "pg";
 import { expect, it } from "vitest";
-import { linkTo, PushingTap } from "../../harness/pushing-tap.ts";
-import { openTestLog, type Part, parts, startProcesses } from "../processes.ts";
-import { framesOf, holes, sourceEvents } from "../recorded-events.ts";
+import { startOtherWorkspace } from "../other-workspace.ts";
+import { type Part, parts, startProcesses } from "../processes.ts";
 import { seedSession } from "./seed.ts";
 
 const session = "01KE3M9Z6Q4W8T2V5X7Y9A1B31";
@@ -28,11 +26,7 @@ it("a removal is brought to its end, whatever is killed meanwhile, the name begi
     const response = await fetch(`http://${on.http}/api/v1/${path}`, { method });
     return { status: response.status, body: await response.text() };
   };
-  const other = cleanup.use(await openTestLog(on.nats, "acme"));
-  const metadata = { "tapedeck-key": "test-key", "tapedeck-workspace": "acme" };
-  const link = linkTo(on.services.ingest.addresses.grpc ?? "", metadata);
-  const tap = cleanup.use(await PushingTap.start({ link, project: "beside" }));
-  tap.speak(20);
+  const other = cleanup.use(await startOtherWorkspace(on));
   const epochs = new Set<string>();
   for (const part of [...parts, "ingest", "query"] satisfies Part[]) {
     await seedSession(on, session, 300, 1);
@@ -66,17 +60,5 @@ it("a removal is brought to its end, whatever is killed meanwhile, the name begi
     }
   }
   expect(epochs.size).toBe(parts.length + 2);
-
-  await tap.finish();
-  const source = sourceName({ workspace: "acme", developer: "alice", project: "beside", upstream: "skaffold" });
-  const events = await sourceEvents(other.reader, source)();
-  expect(framesOf(events, "v1")).toEqual(tap.said.map((text) => Buffer.from(text).toString("base64")));
-  expect(holes(events)).toEqual([]);
-  const ids = events.map(({ event }) => event.id).toSorted();
-  const inTables = async () => {
-    const { rows } = await database.query<{ id: string }>("select id from tapedeck.events where workspace = 'acme'");
-    return rows.map(({ id }) => id).toSorted();
-  };
-  await until(async () => (await inTables()).length >= ids.length, { message: "the other workspace's tables" });
-  expect(await inTables()).toEqual(ids);
+  await other.finish();
 });
