@@ -112,26 +112,32 @@ export class DeveloperJob {
   }
 
   /** Removes what is kept of a source without sessions. Returns what it has to wait for. */
-  async #forget(source: SourceName, mark: Sequence | undefined): Promise<string | undefined> {
-    const { store, recordFact } = this.#options;
+  async #forget(source: SourceName, known: Sequence | undefined): Promise<string | undefined> {
+    const { store } = this.#options;
     await using lease = await store.leases.take(source, "erasure");
     if (lease === undefined) return recorded(source);
     const signal = AbortSignal.any([this.#signal, lease.lost]);
-    if (mark === undefined) await recordFact(source, "", sourceErased());
-    const last = mark ?? sequenceOf((await store.log.reader.bounds()).lastOffset);
-    if (!(await this.#havePassed(last, signal))) return waitsForTables;
+    const mark = known ?? (await this.#marked(source, signal));
+    if (mark === undefined) return undefined;
+    if (!(await this.#havePassed(mark, signal))) return waitsForTables;
     // The end of the source is behind what the log is going to have.
     await store.log.ends?.forget((one) => one === source);
-    const stored = store.log.stored({ first: 1, last, subjects: [sourceFilter(source)] }, signal);
+    const stored = store.log.stored({ first: 1, last: mark - 1, subjects: [sourceFilter(source)] }, signal);
     const sequences = (await Array.fromAsync(stored)).map(({ seq }) => seq);
-    const markSeq = sequences.pop();
     for (const seq of sequences.toReversed()) {
       await removalPace.step(() => removeMessage(store, seq), signal);
     }
     // Tables that were begun meanwhile may have read what was not removed yet: only the mark takes it from them again.
-    if (!(await this.#havePassed(last, signal))) return waitsForTables;
-    if (markSeq !== undefined) await removalPace.step(() => removeMessage(store, markSeq), signal);
+    if (!(await this.#havePassed(mark, signal))) return waitsForTables;
+    await removalPace.step(() => removeMessage(store, mark), signal);
     return undefined;
+  }
+
+  /** Undefined: something came behind the mark, which the next round finds. */
+  async #marked(source: SourceName, signal: AbortSignal): Promise<Sequence | undefined> {
+    const { store, recordFact } = this.#options;
+    await recordFact(source, "", sourceErased());
+    return (await sourcesOfDeveloper(this.#erasure, { ...store, signal })).sources.get(source);
   }
 
   /** Asks all queries that have rows of the workspace: what one of them still had would come back when it answers. */
