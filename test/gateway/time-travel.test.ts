@@ -65,7 +65,7 @@ type ChapterEnd = { readonly position: string; readonly time: string };
 type Written = {
   readonly access: ApiAccess;
   readonly epoch: string;
-  /** Of each chapter, including the one before the scenarios. */
+  /** Where each chapter ends, beginning with the one before the scenarios. */
   readonly ends: ChapterEnd[];
   /** The first position of each source. */
   readonly firsts: Map<string, string>;
