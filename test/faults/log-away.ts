@@ -1,6 +1,7 @@
 import { until } from "@tapedeck/shared/testing/until";
 import { expect } from "vitest";
 import { type IngestHarness, ingestHarness, metric, sentFrames } from "../harness/ingest-harness.ts";
+import { startOtherWorkspace } from "./other-workspace.ts";
 import { framesOf, holes, kindsOf } from "./recorded-events.ts";
 import type { ServiceProcess } from "./service-process.ts";
 
@@ -26,36 +27,42 @@ export async function awayAtTheStart(whileAway: () => Promise<void> = async () =
 export async function awayInTheMiddle(whileAway: () => Promise<void> = async () => {}): Promise<void> {
   await using harness = await ingestHarness(folder);
   const { fake, nats } = harness;
-  const ingest = await spillInTheMiddle(harness);
+  await using spilled = await spillInTheMiddle(harness);
   expect(fake.health.v1.stalled || fake.health.v2.stalled).toBe(false);
   await whileAway();
   await nats.restart();
   await fake.play();
-  await isComplete(harness, ingest, 1);
+  await isComplete(harness, spilled.ingest, 1);
+  await spilled.other.finish();
 }
 
 /** The frames on disk are recorded from there; Skaffold repeats those that were in memory. */
 export async function killedWhileSpilled(): Promise<void> {
   await using harness = await ingestHarness(folder);
   const { fake, nats } = harness;
-  const ingest = await spillInTheMiddle(harness);
+  await using spilled = await spillInTheMiddle(harness);
+  const { ingest, other } = spilled;
   await ingest.kill();
   await nats.restart();
   await ingest.start();
   await until(() => fake.peers.size === 2, { message: "the tap to dial again" });
   await fake.play();
   await isComplete(harness, ingest, 2);
+  await other.finish();
 }
 
-/** Records a fifth of the recording, kills the log, and plays until the spill is on disk. */
-async function spillInTheMiddle(harness: IngestHarness): Promise<ServiceProcess> {
+/** Records a fifth of the recording, and another workspace beside it, kills the log, and plays until the spill is on disk. */
+async function spillInTheMiddle(harness: IngestHarness) {
+  await using cleanup = new AsyncDisposableStack();
   const ingest = await harness.ingest({ spillMemoryBytes });
+  const other = cleanup.use(await startOtherWorkspace({ nats: harness.nats.url, services: { ingest } }));
   await harness.playTo(0.2);
   await harness.recorded();
   await harness.nats.kill();
   await harness.playTo(0.8);
   await isSpilled(ingest);
-  return ingest;
+  const owned = cleanup.move();
+  return { ingest, other, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
 async function isSpilled(ingest: ServiceProcess): Promise<void> {

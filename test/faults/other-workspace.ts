@@ -3,14 +3,23 @@ import { until } from "@tapedeck/shared/testing/until";
 import { Client } from "pg";
 import { expect } from "vitest";
 import { linkTo, PushingTap } from "../harness/pushing-tap.ts";
-import { openTestLog, type Processes } from "./processes.ts";
-import { framesOf, holes, sourceEvents } from "./recorded-events.ts";
+import { openTestLog } from "./processes.ts";
+import { framesOf, holes, kindsOf, sourceEvents } from "./recorded-events.ts";
+import type { ServiceProcess } from "./service-process.ts";
 
 const workspace = "acme";
 const pauseMs = 20;
 
+export type OtherWorkspaceOptions = {
+  /** The address of NATS. */
+  readonly nats: string;
+  readonly services: { readonly ingest: ServiceProcess };
+  /** The connection string of the tables; absent: without tables. */
+  readonly database?: string;
+};
+
 /** Records all the time in a workspace of its own, while a test does something to the one of the services. */
-export async function startOtherWorkspace({ nats, database, services }: Processes) {
+export async function startOtherWorkspace({ nats, services, database }: OtherWorkspaceOptions) {
   await using cleanup = new AsyncDisposableStack();
   const log = cleanup.use(await openTestLog(nats, workspace));
   const metadata = { "tapedeck-key": "test-key", "tapedeck-workspace": workspace };
@@ -31,12 +40,16 @@ export async function startOtherWorkspace({ nats, database, services }: Processe
   const owned = cleanup.move();
   return {
     idsIn,
-    /** Ends the recording, and checks that all that was said is in the log and in the tables, once and in order. */
+    /** Ends the recording, and checks that all that was said is in log and tables, once and in order, and nothing else. */
     async finish(): Promise<void> {
       await tap.finish();
       const events = await sourceEvents(log.reader, source)();
       expect(framesOf(events, "v1")).toEqual(tap.said.map((text) => Buffer.from(text).toString("base64")));
       expect(holes(events)).toEqual([]);
+      expect(kindsOf(events).filter((kind) => /^session\.(started|ended|gap)$/.test(kind))).toEqual([
+        "session.started",
+      ]);
+      if (database === undefined) return;
       const ids = events.map(({ event }) => event.id);
       const areThere = async () => (await idsIn(database)).length >= ids.length;
       await until(areThere, { message: `the tables of ${workspace} to have all` });

@@ -38,6 +38,8 @@ export type PushHarness = AsyncDisposable & {
 type RecordOver = Partial<FakeSkaffoldOptions> & {
   readonly recording: RecordedUpstream;
   readonly over: "network" | "wire";
+  /** Default: acme. */
+  readonly workspace?: string;
 };
 
 export type RecordedOver = {
@@ -69,17 +71,17 @@ export async function pushHarness(): Promise<PushHarness> {
   );
   const port = Number(gateway.addresses.grpc?.split(":").at(-1));
   const network = cleanup.use(await faultyNetwork(port));
-  const log = cleanup.use(await openTestLog(nats.url, "acme"));
   const connection = cleanup.adopt(await connect({ servers: nats.url }), (nc) => nc.close());
   const tokens = await openTokenStore(connection);
   const owned = cleanup.move();
   return {
     network,
     services: { ingest, gateway },
-    async record(developer, { recording, over, ...options }) {
+    async record(developer, { recording, over, workspace = "acme", ...options }) {
+      const log = owned.use(await openTestLog(nats.url, workspace));
       const fake = owned.use(await startFakeSkaffold({ recording, ...options }));
       const lifetimeMs = 3_600_000;
-      const made = makeToken({ name: developer, workspace: "acme", roles: ["recorder"], developer, lifetimeMs });
+      const made = makeToken({ name: developer, workspace, roles: ["recorder"], developer, lifetimeMs });
       await tokens.create(made);
       const args = [
         "record",
@@ -93,7 +95,7 @@ export async function pushHarness(): Promise<PushHarness> {
         "off",
       ];
       const to = `https://localhost:${over === "wire" ? port : network.port}`;
-      const spill = join(folder, developer);
+      const spill = join(folder, workspace, developer);
       const cli = startCli(args, {
         cwd: folder,
         env: {
@@ -105,7 +107,7 @@ export async function pushHarness(): Promise<PushHarness> {
       });
       owned.use(cli);
       await until(() => fake.peers.size === 1, { message: `${developer}'s tap to dial` });
-      const source = sourceName({ workspace: "acme", developer, project: "shop", upstream: "skaffold" });
+      const source = sourceName({ workspace, developer, project: "shop", upstream: "skaffold" });
       const events = sourceEvents(log.reader, source);
       const isThere = async () => {
         const there = await events();
@@ -136,15 +138,17 @@ export type BadNetwork = {
 const weathers: readonly Weather[] = ["hole", "hole", "deaf", "mute", "slow", "refusing"];
 
 /**
- * Records a Skaffold over a network that comes and goes. All its frames must be in the log, once, and it must never
- * have had to wait.
+ * Records a Skaffold in each of two workspaces, over a network that comes and goes. All its frames must be in the log of its
+ * workspace, once, and it must never have had to wait.
  */
 export async function comesAndGoes({ recording: folder, faults, kills, isCompared }: BadNetwork): Promise<void> {
   const random = seeded("push-network");
   await using harness = await pushHarness();
   const { network, services } = harness;
   const recording = loadRecording(join(fixtures, folder));
-  const wild = await harness.record("wild", { recording, over: "network" });
+  const both = await Promise.all(
+    ["acme", "globex"].map((workspace) => harness.record("wild", { recording, over: "network", workspace })),
+  );
   const first = random.below(2);
   const victims = Array.from(
     { length: kills },
@@ -155,37 +159,44 @@ export async function comesAndGoes({ recording: folder, faults, kills, isCompare
     const victim = deaths.get(fault);
     await strike(network, random);
     const v1 = Math.floor((recording.messages.v1.length * (fault + 1)) / (faults + 1));
-    // Resolves only when the tap has read everything.
-    await wild.fake.playUntil({ v1 });
-    expect([wild.fake.health.v1.stalled, wild.fake.health.v2.stalled]).toEqual([false, false]);
+    // Resolves only when the taps have read everything.
+    await Promise.all(both.map(({ fake }) => fake.playUntil({ v1 })));
+    for (const { fake } of both) expect([fake.health.v1.stalled, fake.health.v2.stalled]).toEqual([false, false]);
     if (victim !== undefined) {
       await services[victim].kill();
       await services[victim].start();
     }
     network.weather = "fine";
-    if (random.below(4) === 0) await wild.recorded();
+    if (random.below(4) === 0) await Promise.all(both.map((wild) => wild.recorded()));
   }
-  await wild.fake.play();
-  await wild.recorded();
-  await ended(wild);
+  for (const wild of both) {
+    await wild.fake.play();
+    await wild.recorded();
+    await ended(wild);
+  }
+  const before = isCompared ? await recordedCalmly(harness, recording) : undefined;
+  for (const wild of both) {
+    const after = await wild.events();
+    for (const channel of channels) expect(framesOf(after, channel)).toEqual(sentFrames(recording, channel));
+    if (before !== undefined)
+      for (const channel of channels) expect(lasting(after, channel)).toEqual(lasting(before, channel));
+    expect(holes(after)).toEqual([]);
+    expect(channels.flatMap((channel) => gapsOf(after, channel))).toEqual([]);
+    expect(kindsOf(after).filter((kind) => /^session\.(started|ended|gap)$/.test(kind))).toEqual(["session.started"]);
+    expect([wild.fake.peers.size, wild.fake.hung]).toEqual([1, []]);
+    console.log(
+      `push-network: ${faults} faults, ${victims.length} kills, ${network.connections} connections, ${after.length} events`,
+    );
+  }
+}
 
-  const after = await wild.events();
-  for (const channel of channels) expect(framesOf(after, channel)).toEqual(sentFrames(recording, channel));
-  if (isCompared) {
-    const calm = await harness.record("calm", { recording, over: "wire" });
-    await calm.fake.play();
-    await calm.recorded();
-    await ended(calm);
-    const before = await calm.events();
-    for (const channel of channels) expect(lasting(after, channel)).toEqual(lasting(before, channel));
-  }
-  expect(holes(after)).toEqual([]);
-  expect(channels.flatMap((channel) => gapsOf(after, channel))).toEqual([]);
-  expect(kindsOf(after).filter((kind) => /^session\.(started|ended|gap)$/.test(kind))).toEqual(["session.started"]);
-  expect([wild.fake.peers.size, wild.fake.hung]).toEqual([1, []]);
-  console.log(
-    `push-network: ${faults} faults, ${victims.length} kills, ${network.connections} connections, ${after.length} events`,
-  );
+/** Records the same over a good network; resolves with its events. */
+async function recordedCalmly(harness: PushHarness, recording: RecordedUpstream): Promise<readonly RecordedEvent[]> {
+  const calm = await harness.record("calm", { recording, over: "wire" });
+  await calm.fake.play();
+  await calm.recorded();
+  await ended(calm);
+  return await calm.events();
 }
 
 /** Sends Ctrl-C when all is recorded. */

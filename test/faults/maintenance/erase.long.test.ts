@@ -3,6 +3,7 @@ import { delay } from "@tapedeck/shared/sync/delay";
 import { seeded } from "@tapedeck/shared/testing/seeded";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, it } from "vitest";
+import { startOtherWorkspace } from "../other-workspace.ts";
 import { type Processes, parts, startProcesses } from "../processes.ts";
 import { eraseAnswer } from "./erase-call.ts";
 import { seedSession } from "./seed.ts";
@@ -26,6 +27,7 @@ const done = (on: Processes, session: string) =>
 it("an erasure is brought to its end, whatever is killed meanwhile", { timeout: 900_000 }, async () => {
   const random = seeded("erase-kills");
   await using on = await startProcesses([]);
+  await using other = await startOtherWorkspace(on);
   const session = "01KE3M9Z6Q4W8T2V5X7Y9A1B31";
   await seedSession(on, session, 600, 1);
   expect(await eraseAnswer(on, session)).toMatchObject({ state: "removing" });
@@ -52,4 +54,5 @@ it("an erasure is brought to its end, whatever is killed meanwhile", { timeout: 
     if (event.session === session) messages.push(event.kind);
   }
   expect(messages).toEqual(["session.erased"]);
+  await other.finish();
 });
