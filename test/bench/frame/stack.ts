@@ -6,6 +6,7 @@ import { findNatsServer, type NatsServer, startNatsServer } from "@tapedeck/infr
 import { startPostgres } from "@tapedeck/infra/local/postgres";
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import { connect } from "nats";
+import { smallMemory } from "tapedeck/commands/up/child-service";
 import type { ServiceName, ServiceProcess } from "../../faults/service-process.ts";
 import type * as idleProcess from "../workers/idle.ts";
 import type { Bench } from "./bench.ts";
@@ -18,6 +19,8 @@ export type StackOptions = {
   readonly env?: Readonly<Record<string, string>>;
   /** Loads nothing into the services, so that their idle time is their own; `loopHolds` is then unavailable. */
   readonly bare?: boolean;
+  /** Starts the services as `tapedeck up` does, with less memory. */
+  readonly asUp?: boolean;
 };
 
 export type StackSource = { readonly developer: string; readonly address: string };
@@ -95,7 +98,7 @@ type Services = Partial<Record<ServiceName, ServiceProcess>>;
 async function startServices(
   cleanup: AsyncDisposableStack,
   bench: Bench,
-  { services: names, bare = false }: StackOptions,
+  { services: names, bare = false, asUp = false }: StackOptions,
   env: Readonly<Record<string, string>>,
 ): Promise<Services> {
   const { part, startService } = bench;
@@ -104,7 +107,8 @@ async function startServices(
   const start = async (name: ServiceName, more: Readonly<Record<string, string>> = {}) => {
     if (!names.includes(name)) return;
     const profile = profileFolder === undefined ? [] : profiling(profileFolder, `${part}-${name}`);
-    const service = await startService(name, { ...env, ...more }, [
+    const service = await startService(name, { ...(asUp && smallMemory.env), ...env, ...more }, [
+      ...(asUp ? smallMemory.flags : []),
       ...(bare ? [] : ["--import", loopReport]),
       ...profile,
     ]);
