@@ -42,7 +42,11 @@ export async function startOtherWorkspace({ nats, services, database }: OtherWor
     idsIn,
     /** Ends the recording, and checks that all that was said is in log and tables, once and in order, and nothing else. */
     async finish(): Promise<void> {
-      await tap.finish();
+      let isRecorded = false;
+      void tap.finish().then(() => {
+        isRecorded = true;
+      });
+      await until(() => isRecorded, { message: `what was said in ${workspace} to be recorded` });
       const events = await sourceEvents(log.reader, source)();
       expect(framesOf(events, "v1")).toEqual(tap.said.map((text) => Buffer.from(text).toString("base64")));
       expect(holes(events)).toEqual([]);
