@@ -138,7 +138,7 @@ it("a workspace is taken over while it is written, and given back; the others st
   await reaches(first, await at.end("globex"), "globex");
   expect((await askFirst.listSources({ workspace: "globex" })).items.length).toBeGreaterThan(0);
   await expect(askSecond.listSources({ workspace: "globex" })).rejects.toMatchObject({ code: "not_ready" });
-  // What ingest asks before it removes from the log what the tables have forgotten.
+  // What ingest asks before it assigns positions.
   const end = await at.end("acme");
   expect(await requestTablesEnd(at.logs.nats, "acme", 10_000, { query: second })).toMatchObject({ seq: end });
 

@@ -117,7 +117,7 @@ it("an error that stops one workspace's tables stops no other's, and they go on 
     );
     await reaches(query, seq, "acme");
     expect(sequenceOf(query.positionOf("globex"))).toBe(first);
-    // An erasure removes from the log what the tables of its workspace have forgotten, and those alone.
+    // The end that is reported is that of the tables of the workspace alone.
     const ends = both.map((workspace) => requestTablesEnd(logs.nats, workspace, 10_000));
     expect(await Promise.all(ends)).toMatchObject([{ seq }, { seq: first, epoch: logs.log("globex").epoch }]);
   }
