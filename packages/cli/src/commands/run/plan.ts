@@ -1,6 +1,5 @@
 import { loginName } from "@tapedeck/shared/service/login-name";
 import { startTimer, stopTimer } from "@tapedeck/shared/sync/timers";
-import { endLeftEventLogs } from "@tapedeck/tap/skaffold/event-log/left-event-logs";
 import { OwnEventLog } from "@tapedeck/tap/skaffold/event-log/own-event-log";
 import type { TapIdentity } from "@tapedeck/tap/spill/spill-folder";
 import { ulid } from "ulid";
@@ -83,6 +82,9 @@ async function openEventLog(
 ): Promise<OwnEventLog | undefined> {
   if (eventLog === undefined || eventLog.file === "") return undefined;
   const { file, address } = eventLog;
-  if (file !== undefined) await endLeftEventLogs(home, file);
+  if (file !== undefined) {
+    const { endLeftEventLogs } = await import("@tapedeck/tap/skaffold/event-log/left-event-logs");
+    await endLeftEventLogs(home, file);
+  }
   return new OwnEventLog({ home, hello, file, to: target.name, isOneProcess: isUpstream, address });
 }

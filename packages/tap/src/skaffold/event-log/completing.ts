@@ -6,7 +6,7 @@ import { wallClock } from "../../wall-clock.ts";
 import { timestampOf } from "../frame-timestamp.ts";
 import type { ImportedFrame } from "./event-log-file.ts";
 import type { EventLogTail, IsReceived } from "./event-log-tail.ts";
-import { FiledConnection, type ProcessEnd } from "./filed-connection.ts";
+import type { FiledConnection, ProcessEnd } from "./filed-connection.ts";
 import { FiledProcesses } from "./filed-processes.ts";
 import { ReceivedFrames } from "./received-frames.ts";
 
@@ -155,7 +155,7 @@ export class Completing {
   async #complete(connection: TappedConnection | undefined, others: FiledProcesses, ended?: ProcessEnd): Promise<void> {
     const { tail, isOneProcess, append } = this.#options;
     const { signal } = this.#leaving;
-    const alone = new FiledConnection(append);
+    let alone: FiledConnection | undefined;
     const since = isOneProcess ? this.#options.since : connection?.first;
     const isReceived: IsReceived = (channel, timestamp) => this.#received.take(channel, timestamp);
     try {
@@ -164,8 +164,10 @@ export class Completing {
       for await (const frame of tail.added(isReceived, signal, own)) {
         const isOwn = frame.isOwn && (since === undefined || compareTimestamps(frame.timestamp, since) >= 0);
         if (isOwn && connection !== undefined) this.#add(connection, frame);
-        else if (isOwn) alone.frame(frame);
-        else if (!isOneProcess) others.add(frame);
+        else if (isOwn) {
+          alone ??= new (await import("./filed-connection.ts")).FiledConnection(append);
+          alone.frame(frame);
+        } else if (!isOneProcess) others.add(frame);
         if (!others.isFull) continue;
         // Other processes follow after the end of the connected one.
         if (connection !== undefined) return;
@@ -177,7 +179,7 @@ export class Completing {
       return;
     }
     if (connection !== undefined && !signal.aborted && this.#received.size === 0) this.#fill(connection);
-    if (!signal.aborted) alone.end(ended);
+    if (!signal.aborted) alone?.end(ended);
   }
 
   #add({ id }: TappedConnection, { channel, bytes }: ImportedFrame): void {

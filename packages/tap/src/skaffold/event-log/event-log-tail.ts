@@ -1,10 +1,9 @@
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { compareTimestamps } from "@tapedeck/shared/time/timestamp";
-import { type ImportedFrame, readEventLogLine } from "./event-log-file.ts";
+import type { ImportedFrame } from "./event-log-file.ts";
 import { type EventLogOffsets, endOf, fileOf, type LoggedChannel, loggedChannels } from "./event-log-offsets.ts";
 import { fileLines } from "./file-lines.ts";
-import { timestampAtStart } from "./line-timestamp.ts";
-import { isIn, type KnownProcess, type OwnParts, ownPartsOf } from "./own-parts.ts";
+import type { KnownProcess, OwnParts } from "./own-parts.ts";
 
 /** True for a message that the streams have delivered, by its channel and its own time. Called once for each line. */
 export type IsReceived = (channel: string, timestamp: Timestamp) => boolean;
@@ -33,7 +32,8 @@ export type EventLogRange = {
 
 /**
  * Reads what Skaffold appends to an event log file, from its previous end. A missing file is empty. A signal ends each
- * reading at once, without an error.
+ * reading at once, without an error. What reads lines is loaded when there are some: it takes time and memory, and most
+ * commands need it at their end or never.
  */
 export class EventLogTail {
   readonly path: string;
@@ -59,6 +59,8 @@ export class EventLogTail {
 
   /** The parts of what `added` would read now that belong to one process. */
   async ownParts(known: KnownProcess, signal: AbortSignal): Promise<OwnParts> {
+    if (!this.hasMore) return { v1: [], v2: [] };
+    const { ownPartsOf } = await import("./own-parts.ts");
     const end = this.#end();
     const parts = (channel: LoggedChannel) =>
       ownPartsOf(channel, known, this.#texts(channel, end[channel], signal), this.#offsets[channel]);
@@ -70,6 +72,8 @@ export class EventLogTail {
    * own order. Bad lines are skipped. A caller that stops early gets the rest the next time.
    */
   async *added(isReceived: IsReceived, signal: AbortSignal, own?: OwnParts): AsyncGenerator<AddedFrame, void> {
+    if (!this.hasMore) return;
+    const { isIn } = await import("./own-parts.ts");
     const end = this.#end();
     const unreceived = (channel: LoggedChannel) => this.#unreceived(channel, end[channel], isReceived, signal);
     const [v1, v2] = [unreceived("v1"), unreceived("v2")];
@@ -98,6 +102,10 @@ export class EventLogTail {
     isReceived: IsReceived,
     signal: AbortSignal,
   ): AsyncGenerator<FrameInFile, void> {
+    const [{ readEventLogLine }, { timestampAtStart }] = await Promise.all([
+      import("./event-log-file.ts"),
+      import("./line-timestamp.ts"),
+    ]);
     for await (const { text, start, end: lineEnd } of this.#texts(channel, end, signal)) {
       const timestamp = timestampAtStart(text);
       const isKnown = timestamp !== undefined && isReceived(channel, timestamp);

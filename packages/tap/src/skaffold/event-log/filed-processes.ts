@@ -1,8 +1,6 @@
 import { yieldToEventLoop } from "@tapedeck/shared/sync/yield-to-event-loop";
 import type { TapItem } from "../../tap.ts";
 import type { ImportedFrame } from "./event-log-file.ts";
-import { FiledConnection } from "./filed-connection.ts";
-import { splitProcesses } from "./split-processes.ts";
 
 /** Messages wait in memory until it is known where one process ends and the next begins. */
 const maxBytes = 64 * 1024 * 1024;
@@ -38,6 +36,11 @@ export class FiledProcesses {
    * @throws AbortError when the signal aborts, which leaves some processes out
    */
   async emit(signal: AbortSignal, { isMoreToCome = false } = {}): Promise<void> {
+    if (this.#frames.length === 0) return;
+    const [{ FiledConnection }, { splitProcesses }] = await Promise.all([
+      import("./filed-connection.ts"),
+      import("./split-processes.ts"),
+    ]);
     const yieldIfDue = yieldToEventLoop();
     const processes = await splitProcesses(this.#frames, signal);
     const last = isMoreToCome && processes.length > 1 ? processes.at(-1) : undefined;

@@ -8,7 +8,6 @@ import { isAlive } from "../../spill/process-identity.ts";
 import { openSpill, type Spill } from "../../spill/spill.ts";
 import { endOf } from "./event-log-offsets.ts";
 import { EventLogTail } from "./event-log-tail.ts";
-import { FiledConnection } from "./filed-connection.ts";
 import { FiledProcesses } from "./filed-processes.ts";
 import { type EventLogNote, noteSuffix, removeEventLog, writeNote } from "./own-event-log.ts";
 import { ReceivedFrames } from "./received-frames.ts";
@@ -111,6 +110,7 @@ async function spillOneProcess(
 ): Promise<void> {
   const since = note.since === undefined ? undefined : timestampOfMs(note.since);
   const own = await tail.ownParts({ received: new ReceivedFrames(), since }, signal);
+  const { FiledConnection } = await import("./filed-connection.ts");
   const connection = new FiledConnection(spill.append);
   for await (const frame of tail.added(() => false, signal, own)) {
     if (frame.isOwn && (since === undefined || compareTimestamps(frame.timestamp, since) >= 0)) connection.frame(frame);
