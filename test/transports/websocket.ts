@@ -27,10 +27,10 @@ export const websocket: Transport = {
       wake();
     });
     socket.on("unexpected-response", (_request, response) => {
-      textOf(response).then(
-        (text) => end(refused(JSON.parse(text), response.statusCode)),
-        () => end(new ConnectionLost("refused, and lost")),
-      );
+      // While a gateway stops, its WebSocket library refuses handshakes with a text of its own.
+      textOf(response)
+        .then((text) => refused(JSON.parse(text), response.statusCode))
+        .then(end, () => end(new ConnectionLost("refused, and lost")));
     });
     socket.on("error", (cause) => end(new ConnectionLost("the socket broke", { cause })));
     socket.on("close", (code) => end(new ConnectionLost(`closed with ${code}`)));
