@@ -14,7 +14,7 @@ import { logsIn } from "../testing/logs.ts";
 import { randomEvents, seeded } from "../testing/random-scenario.ts";
 import { projectUntil } from "../testing/run-projection.ts";
 import { scenario, writeTogether } from "../testing/scenario.ts";
-import { schemas, stage, written } from "../testing/stage.ts";
+import { type Stage, schemas, stage, written } from "../testing/stage.ts";
 import { projectAlone, streams } from "../testing/streams.ts";
 import { contents } from "../testing/tables.ts";
 import { views } from "../views/views.ts";
@@ -24,20 +24,19 @@ import { sumBuildDays } from "./sum-build-days.ts";
 
 const all = views({ textRows: false });
 
-it("continues an interrupted rebuild", async ({ signal }) => {
+it("continues an interrupted rebuild of several workspaces", async ({ signal }) => {
   await using on = await stage();
-  const end = await written(on, randomEvents(seeded(4), 1_500));
-  await projectUntil(on.databaseUrl, on.log.reader, end);
+  await using logs = await projectedStreams(on, 4);
   const expected = await contents(on.databaseUrl);
   await spoil(on.databaseUrl);
 
   const options = {
     databaseUrl: on.databaseUrl,
-    logs: logsIn(on.log.reader),
+    logs: logs.logs,
     views: all,
     limits: { events: 100, bytes: 1_000_000 },
   };
-  const third = Math.floor(end / 3);
+  const third = 35;
   const first = new AbortController();
   const stopped = (one: AbortController) =>
     rebuild({ ...options, signal: one.signal, onProgress: ({ position }) => position > endOf(third) && one.abort() });
@@ -57,6 +56,8 @@ it("continues an interrupted rebuild", async ({ signal }) => {
   );
   await expect(Array.fromAsync(call)).rejects.toMatchObject({ code: "not_ready" });
 
+  const { lastOffset } = await logs.log("globex").reader.bounds();
+  expect(lastOffset).toBeGreaterThan(endOf(2 * third));
   const firsts = new Map<string, Offset>();
   const onProgress = ({ workspace, position }: RebuiltBatch) =>
     firsts.set(workspace, firsts.get(workspace) ?? position);
@@ -105,10 +106,7 @@ it("begins anew when messages were removed since it was interrupted", async ({ s
 
 it("starts by itself when the tables have another version, and these answer meanwhile", async ({ signal }) => {
   await using on = await stage();
-  const events = Map.groupBy(randomEvents(seeded(5), 1_500), ({ source }) => source.split("/")[0] ?? "");
-  await using logs = await streams(on, [...events.keys()]);
-  for (const [workspace, some] of events) await writeTogether(logs.log(workspace), some, 5);
-  await projectAlone(on.databaseUrl, new Map([...events.keys()].map((workspace) => [workspace, logs.log(workspace)])));
+  await using _logs = await projectedStreams(on, 5);
   const expected = await contents(on.databaseUrl);
   await spoil(on.databaseUrl);
   await using database = openDatabase({ url: on.databaseUrl, connections: 1 });
@@ -177,6 +175,17 @@ it("lets readers read the new tables from the swap on, and a login only its work
     await dropLogin(owner, login);
   }
 });
+
+/** The logs of two workspaces, and tables with all that is in them. */
+async function projectedStreams(on: Stage, seed: number) {
+  const events = Map.groupBy(randomEvents(seeded(seed), 1_500), ({ source }) => source.split("/")[0] ?? "");
+  await using stack = new AsyncDisposableStack();
+  const logs = stack.use(await streams(on, [...events.keys()]));
+  for (const [workspace, some] of events) await writeTogether(logs.log(workspace), some, 5);
+  await projectAlone(on.databaseUrl, new Map([...events.keys()].map((workspace) => [workspace, logs.log(workspace)])));
+  stack.move();
+  return logs;
+}
 
 /** Something that no projection would write. */
 async function spoil(url: string): Promise<void> {
