@@ -11,7 +11,7 @@ import type * as sockets from "../workers/sockets.ts";
 import { statusCommand } from "./status-command.ts";
 import { connected, sourcesOf, startUpstreams } from "./upstreams.ts";
 
-/** Of all three together. */
+/** The bound of the three services together. */
 const maxMiB = 220;
 
 /** Measures what Tapedeck uses while nothing happens. */

@@ -13,13 +13,13 @@ async function harness() {
   const server = await startTestNats();
   const nats = await connectNats("ingest", { url: server.url }, silentLogger);
   const requests: Msg[] = [];
-  nats.subscribe("asked", { callback: (_, message) => void requests.push(message) });
+  nats.subscribe("requests", { callback: (_, message) => void requests.push(message) });
   await nats.flush();
   return {
     nats,
     requests,
     request: (text: string, timeoutMs = never) =>
-      publishRequests(nats).request("asked", bytes(text), headers(), timeoutMs),
+      publishRequests(nats).request("requests", bytes(text), headers(), timeoutMs),
     [Symbol.asyncDispose]: async () => {
       await nats.close();
       await server[Symbol.asyncDispose]();
@@ -52,7 +52,7 @@ it("a request on a subject to which nobody listens is rejected at once", async (
   await expect(request).rejects.toBeInstanceOf(NoRespondersError);
 });
 
-it("what waits when the connection is closed is rejected, and what comes later", async () => {
+it("a request that waits when the connection is closed is rejected, and so is a later one", async () => {
   await using own = await harness();
   const waiting = own.request("waiting");
   await own.nats.flush();

@@ -63,7 +63,7 @@ it("a source that speaks all the time gets its events into fewer messages, and t
   expect(ordinals(log)).toEqual(upTo(3_000));
 });
 
-it("what is appended in one turn of the event loop is one message, and all sources write theirs at once", async () => {
+it("events of one turn of the event loop are one message, and all sources write theirs at once", async () => {
   let turn = 0;
   const writtenIn: number[] = [];
   const sizes: number[] = [];
