@@ -8,7 +8,10 @@ export type Bundle = {
   readonly input: Readonly<Record<string, string>>;
   readonly installation: Installation;
   readonly plugins: readonly Plugin[];
+  /** CommonJS starts sooner and takes less memory than ES modules, which import each of Node's own modules whole. */
   readonly format?: ModuleFormat;
+  /** All is in the file of the entry. Default: what is loaded later, or by several, has files of its own. */
+  readonly isOneFile?: boolean;
   /** Packages of others stay outside, as dependencies. Default: all is in the bundle. */
   readonly ownCodeOnly?: boolean;
 };
@@ -24,7 +27,8 @@ export type Bundled = {
 const target = "node20";
 
 /** Bundles programs for Node, in one folder without others, so that what a program reads lies beside each of its files. */
-export async function bundle({ folder, input, installation, plugins, format = "esm", ownCodeOnly = false }: Bundle) {
+export async function bundle(options: Bundle) {
+  const { folder, input, installation, plugins, format = "esm", isOneFile = false, ownCodeOnly = false } = options;
   // Runtime helpers for newer syntax (@oxc-project) and polyfills for older Nodes are not dependencies.
   const isOthers = (id: string) => isPackageName(id) && !/^(@tapedeck|tapedeck|@oxc-project|core-js)\//.test(id);
   const warnings: string[] = [];
@@ -34,18 +38,24 @@ export async function bundle({ folder, input, installation, plugins, format = "e
     plugins: [...plugins],
     external: (id) => isBuiltin(id) || (ownCodeOnly && isOthers(id)),
     transform: { target, define: { TAPEDECK_INSTALLATION: JSON.stringify(installation) } },
+    // Generated modules make a gRPC client beside their messages. Where only the messages are used, gRPC is not loaded.
+    treeshake: {
+      manualPureFunctions: ["makeGenericClientConstructor"],
+      moduleSideEffects: [{ test: /\/@grpc\/grpc-js\//, sideEffects: false }],
+    },
     checks: { pluginTimings: false, bundlerTimings: false },
     onLog: (level, log) => {
       if (level === "warn" && !isHarmless(log.message)) warnings.push(log.message);
     },
   });
+  const ending = format === "cjs" ? "cjs" : "js";
   const { output } = await build.write({
     dir: folder,
     format,
-    entryFileNames: format === "cjs" ? "[name].cjs" : "[name].js",
-    chunkFileNames: "[name]-[hash].js",
+    entryFileNames: `[name].${ending}`,
+    chunkFileNames: `[name]-[hash].${ending}`,
     minify: true,
-    ...(format === "cjs" && { codeSplitting: false }),
+    ...(isOneFile && { codeSplitting: false }),
   });
   await build.close();
   if (warnings.length > 0) throw new Error(`the bundler warns:\n${warnings.join("\n")}`);

@@ -18,13 +18,14 @@ export async function buildCliPackage(folder: string): Promise<NpmPackage> {
     chronoFrom('createRequire(import.meta.url)("./chrono.cjs")'),
   ];
   const input = { tapedeck: programEntry(join(sources, "main.ts")) };
-  const program = await bundle({ folder: to, input, installation: "package", plugins });
+  const program = await bundle({ folder: to, input, installation: "package", plugins, format: "cjs" });
   const chrono = await bundle({
     folder: to,
     input: { chrono: "chrono-node/en" },
     installation: "package",
     plugins: [],
     format: "cjs",
+    isOneFile: true,
   });
   refuseServers(program);
   return writePackage(folder, {
@@ -41,7 +42,7 @@ tapedeck tail
 
 \`tapedeck --help\` lists all commands.
 `,
-    manifest: { bin: { tapedeck: "dist/tapedeck.js" } },
+    manifest: { bin: { tapedeck: "dist/tapedeck.cjs" } },
     bundled: thirdPartyOf([...program.modules, ...chrono.modules]),
   });
 }
@@ -56,7 +57,14 @@ export type CliScript = {
 export async function buildCliScript(folder: string): Promise<CliScript> {
   const plugins = [embeddedDescriptors(), partsOfServer(), chronoFrom('require("chrono-node/en")')];
   const input = { tapedeck: join(import.meta.dirname, "programs", "executable.ts") };
-  const { modules } = await bundle({ folder, input, installation: "executable", plugins, format: "cjs" });
+  const { modules } = await bundle({
+    folder,
+    input,
+    installation: "executable",
+    plugins,
+    format: "cjs",
+    isOneFile: true,
+  });
   return { file: join(folder, "tapedeck.cjs"), bundled: thirdPartyOf(modules) };
 }
 

@@ -32,7 +32,7 @@ export async function buildDebianPackage({ folder, archives, file }: DebianPacka
   const installed = await installInto(library, archives);
   const bin = await at("usr/bin");
   const modules = "../lib/tapedeck/node_modules";
-  await symlink(`${modules}/${npmPackages.cli}/dist/tapedeck.js`, join(bin, "tapedeck"));
+  await symlink(`${modules}/${npmPackages.cli}/dist/tapedeck.cjs`, join(bin, "tapedeck"));
   await symlink(`${modules}/${npmPackages.server}/dist/tapedeck-server.js`, join(bin, "tapedeck-server"));
 
   await copyUnits(await at("usr/lib/systemd/system"));

@@ -73,8 +73,8 @@ export function programs(): Plugin {
       return [
         "#!/usr/bin/env node",
         `const isLacking = globalThis.AsyncDisposableStack === undefined && process.argv[2] !== "--version";`,
-        `if (isLacking) await import(${JSON.stringify(olderNode)});`,
-        `await import(${main});`,
+        // CommonJS can't wait at its top level.
+        `(isLacking ? import(${JSON.stringify(olderNode)}) : Promise.resolve()).then(() => import(${main}));`,
       ].join("\n");
     },
   };

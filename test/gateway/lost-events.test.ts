@@ -1,6 +1,5 @@
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { credentials, Metadata } from "@grpc/grpc-js";
 import { connect, type Gap } from "@tapedeck/client";
 import { Session } from "@tapedeck/proto/tapedeck/v1/lists";
 import { migrated } from "@tapedeck/query/testing/migrated";
@@ -182,8 +181,7 @@ it.each([
 });
 
 it("an export goes on behind the hole, and is one export in the audit log", async () => {
-  const [address, name] = [stack.grpc, "the stack"];
-  const target = { address, credentials: credentials.createInsecure(), metadata: new Metadata(), options: {}, name };
+  const target = { address: stack.grpc, isTls: false, metadata: {}, options: {}, name: "the stack" };
   using from = exportFrom(target);
   const sequences: number[] = [];
   const session = Session.fromPartial({ session: "s", source: "default/alice/shop/skaffold" });

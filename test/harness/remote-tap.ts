@@ -25,7 +25,7 @@ export async function startRemoteTap({ grpc, token, address, ...names }: RemoteT
   const spill = await openSpill({ dir, hello });
   const over = new AbortController();
   const { signal } = over;
-  const tap = taps.skaffold.run({ address, emit: (item) => spill.append(item), signal });
+  const tap = (await taps.skaffold()).run({ address, emit: (item) => spill.append(item), signal });
   const { control } = tap;
   const log = { info: () => {}, warn: () => {} };
   const push = pushItems({ link: linkTo(grpc, bearing(token)), spill, control, signal, log });

@@ -111,7 +111,12 @@ export async function tapBeside({ name, fake }: Pick<VagrantHost, "name" | "fake
   const spill = cleanup.use(await openSpill({ dir: await spillFolder(), hello }));
   const link = cleanup.adopt(new RecorderClient(to, credentials.createInsecure(), linkOptions), (each) => each.close());
   const { address } = fake;
-  const tap = taps.vagrant.run({ address, settings: {}, emit: (item) => spill.append(item), signal: over.signal });
+  const tap = (await taps.vagrant()).run({
+    address,
+    settings: {},
+    emit: (item) => spill.append(item),
+    signal: over.signal,
+  });
   const log = { info: () => {}, warn: () => {} };
   const push = pushItems({
     link: grpcLink(link),

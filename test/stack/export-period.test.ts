@@ -1,4 +1,3 @@
-import { credentials, Metadata } from "@grpc/grpc-js";
 import { scenario } from "@tapedeck/query/testing/scenario";
 import { sourceName } from "@tapedeck/shared/source";
 import { exportFrom } from "tapedeck/api/exported-sessions";
@@ -13,8 +12,8 @@ it("a period of more sessions than a page holds is exported whole", async () => 
   await seeded.seed(alice.events);
   using from = exportFrom({
     address: seeded.stack.grpc,
-    credentials: credentials.createInsecure(),
-    metadata: new Metadata(),
+    isTls: false,
+    metadata: {},
     options: {},
     name: seeded.stack.grpc,
   });

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { getCACertificates } from "node:tls";
 import { afterAll, expect, it, onTestFinished } from "vitest";
 import { httpBase } from "./gateway-address.ts";
+import { grpcEndpoint } from "./grpc-endpoint.ts";
 import { grpcTarget } from "./grpc-target.ts";
 import { contextsPath, writeContexts } from "./targets/contexts.ts";
 
@@ -14,8 +15,9 @@ const none = { XDG_CONFIG_HOME: empty };
 
 const reported = (text: string, more = {}) => {
   const env = { ...none, ...more };
-  const { address, name, credentials } = grpcTarget(text, env);
-  return [address, name, credentials._isSecure()];
+  const target = grpcTarget(text, env);
+  const { address, credentials } = grpcEndpoint(target);
+  return [address, target.name, credentials._isSecure()];
 };
 
 it("plaintext by host and port, TLS by https; gRPC is on the port below, or where it is said to be", () => {
@@ -80,8 +82,10 @@ it("plaintext leaves this machine only where that is said, and with a token neve
     expect(() => place(far, { TAPEDECK_INSECURE: "true", ...token })).toThrow(/token.*is not sent/);
     expect(() => place("127.0.0.1.example:7051", token)).toThrow(/token.*is not sent/);
   }
-  expect(grpcTarget("https://10.0.0.5", token).metadata.get("authorization")).toEqual(["Bearer tdk_secret"]);
-  expect(grpcTarget("127.9.0.1:7051", token).metadata.get("authorization")).toEqual(["Bearer tdk_secret"]);
+  for (const text of ["https://10.0.0.5", "127.9.0.1:7051"]) {
+    const { metadata } = grpcEndpoint(grpcTarget(text, token));
+    expect(metadata.get("authorization")).toEqual(["Bearer tdk_secret"]);
+  }
   expect(httpBase("http://localhost", token).headers).toEqual({ authorization: "Bearer tdk_secret" });
 });
 

@@ -1,5 +1,5 @@
 import { isIP } from "node:net";
-import { type ChannelCredentials, type ChannelOptions, credentials, Metadata } from "@grpc/grpc-js";
+import type { ChannelOptions } from "@grpc/grpc-js";
 import { isLoopback } from "@tapedeck/shared/service/loopback";
 import { assertPrivate, bearerOf, trustedCertificates } from "./gateway-address.ts";
 import type { GatewayUrl } from "./gateway-url.ts";
@@ -7,13 +7,15 @@ import { chosenTapedeck } from "./targets/chosen-tapedeck.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-/** A gateway's gRPC address, and what every call carries. */
+/** A gateway's gRPC address, and what every call carries, without gRPC: `grpcEndpoint` makes an endpoint of it. */
 export type GrpcTarget = {
   /** "host:port", as grpc-js takes it. */
   readonly address: string;
-  readonly credentials: ChannelCredentials;
-  /** Contains `authorization` if there is a token. Belongs to one client: calls may add to it. */
-  readonly metadata: Metadata;
+  readonly isTls: boolean;
+  /** What TLS trusts, in PEM; undefined: what Node.js does. */
+  readonly certificates?: readonly string[] | undefined;
+  /** Contains `authorization` if there is a token. */
+  readonly metadata: Readonly<Record<string, string>>;
   /** Options of a client. Addresses on this machine are never reached through a proxy. */
   readonly options: ChannelOptions;
   /** The same for the same gateway however it was written: "127.0.0.1:7051", "https://tapedeck.example:7051". */
@@ -34,15 +36,12 @@ export function grpcTarget(url?: string, env: Env = process.env): GrpcTarget {
   const { isTls, host } = chosen.gateway;
   const token = bearerOf(chosen);
   assertPrivate({ ...chosen.gateway, port: chosen.grpcPort }, env, chosen, token);
-  const metadata = new Metadata();
-  if (token !== undefined) metadata.set("authorization", token);
+  const metadata: Record<string, string> = token === undefined ? {} : { authorization: token };
   const address = `${host}:${chosen.grpcPort}`;
   const options = isLoopback(host) ? { "grpc.enable_http_proxy": 0 } : {};
-  const common = { address, metadata, options, gateway: chosen.gateway };
-  if (!isTls) return { ...common, credentials: credentials.createInsecure(), name: address };
+  const common = { address, isTls, metadata, options, gateway: chosen.gateway };
+  if (!isTls) return { ...common, name: address };
   // grpc-js names the address to the server, of which Node.js would warn on the user's terminal.
   if (isIP(host.replace(/[[\]]/g, "")) > 0) process.noDeprecation = true;
-  const certificates = trustedCertificates(chosen);
-  const trusted = credentials.createSsl(certificates && Buffer.from(certificates.join("\n")));
-  return { ...common, credentials: trusted, name: `https://${address}` };
+  return { ...common, certificates: trustedCertificates(chosen), name: `https://${address}` };
 }

@@ -11,7 +11,6 @@ if (process.argv.length === 3 && ["--version", "version"].includes(process.argv[
 } else {
   // Older Nodes, on which bundles run, have none.
   nodeModule.enableCompileCache?.(compileCache);
-  // After the cache is there.
-  const { runProgram } = await import("./program.ts");
-  await runProgram();
+  // After the cache is there. A CommonJS bundle can't wait at its top level.
+  void import("./program.ts").then(({ runProgram }) => runProgram());
 }

@@ -14,6 +14,7 @@ import { largestPage } from "@tapedeck/shared/largest-page";
 import { positionBefore } from "@tapedeck/shared/log/position";
 import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import { CommandError } from "../command-error.ts";
+import { grpcEndpoint } from "../grpc-endpoint.ts";
 import type { GrpcTarget } from "../grpc-target.ts";
 import type { ExportedEvent } from "../session-file/session-file-format.ts";
 import { severalSources } from "./api.ts";
@@ -43,7 +44,9 @@ export type ExportFrom = Disposable & {
 };
 
 /** Reads sessions from any Tapedeck server through its public API. */
-export function exportFrom({ address, credentials, metadata, name }: GrpcTarget): ExportFrom {
+export function exportFrom(target: GrpcTarget): ExportFrom {
+  const { name } = target;
+  const { address, credentials, metadata } = grpcEndpoint(target);
   const client = new TapedeckClient(address, credentials, { "grpc.max_receive_message_length": maxMessageBytes });
 
   function answer<Response>(ask: (take: requestCallback<Response>) => unknown): Promise<Response> {

@@ -11,6 +11,7 @@ import { toGrpcStatus } from "@tapedeck/shared/errors/grpc";
 import { type TestCertificate, testCertificate } from "@tapedeck/shared/testing/certificates";
 import { gatewayLink } from "@tapedeck/tap/push/link";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { grpcEndpoint } from "../grpc-endpoint.ts";
 import { type GrpcTarget, grpcTarget } from "../grpc-target.ts";
 import { urlOf } from "../testing/recorder.ts";
 import { type ConnectionFailure, failureOf } from "./connection-failure.ts";
@@ -55,7 +56,7 @@ async function failureWith(target: GrpcTarget): Promise<ConnectionFailure | unde
     await new Promise(() => {});
   }
   try {
-    for await (const _ of gatewayLink(target)(nothing(), AbortSignal.timeout(20_000)));
+    for await (const _ of gatewayLink(grpcEndpoint(target))(nothing(), AbortSignal.timeout(20_000)));
   } catch (error) {
     return failureOf(error, target);
   }

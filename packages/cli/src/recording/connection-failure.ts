@@ -1,6 +1,7 @@
 import { status } from "@grpc/grpc-js";
 import { gatewayUrlText } from "../gateway-url.ts";
 import type { GrpcTarget } from "../grpc-target.ts";
+import { nothingListensAt } from "./nothing-listens.ts";
 
 /** Why Tapedeck does not take what is recorded. */
 export type ConnectionFailure = {
@@ -76,7 +77,7 @@ function connectionFailure(text: string, target: Target): ConnectionFailure {
       gateway === undefined ? "" : `: if it speaks TLS, use ${gatewayUrlText({ ...gateway, isTls: true })}`;
     return { why: `${address} closes the connection${advice}`, mends: true };
   }
-  if (/ECONNREFUSED/.test(last)) return { why: `nothing listens at ${address}`, mends: true };
+  if (/ECONNREFUSED/.test(last)) return nothingListensAt(address);
   if (/ENOTFOUND|EAI_|Name resolution failed/.test(last)) return { why: `the host ${host} was not found`, mends: true };
   if (/ETIMEDOUT|no answer within|EHOSTUNREACH|ENETUNREACH|keepalive/i.test(last)) {
     return { why: `${address} can't be reached`, mends: true };

@@ -1,5 +1,6 @@
 import { gatewayLink } from "@tapedeck/tap/push/link";
 import { type PushOptions, pushItems, type RunningPush } from "@tapedeck/tap/push/push";
+import { grpcEndpoint } from "../grpc-endpoint.ts";
 import type { GrpcTarget } from "../grpc-target.ts";
 import { type ConnectionFailure, failureOf } from "./connection-failure.ts";
 
@@ -27,7 +28,7 @@ export function pushTo({ target, onWelcome, onSession, onAway, sourceTaken, ...o
   let failure: ConnectionFailure | undefined;
   const running = pushItems({
     ...options,
-    link: gatewayLink(target),
+    link: gatewayLink(grpcEndpoint(target)),
     log: silent,
     sourceTaken: (message) => {
       const other = sourceTaken?.(message);

@@ -2,10 +2,11 @@ import { namePart } from "@tapedeck/shared/source";
 import { delay } from "@tapedeck/shared/sync/delay";
 import type { PushOptions } from "@tapedeck/tap/push/push";
 import type { Spill } from "@tapedeck/tap/spill/spill";
-import type { OrphanedSpill, TapIdentity } from "@tapedeck/tap/spill/spill-folder";
+import { type OrphanedSpill, orphanedSpills, type TapIdentity } from "@tapedeck/tap/spill/spill-folder";
 import type { GrpcTarget } from "../grpc-target.ts";
 import type { ConnectionFailure } from "./connection-failure.ts";
-import { type PushingTo, pushTo } from "./push-to.ts";
+import { closedPort } from "./nothing-listens.ts";
+import type { PushingTo } from "./push-to.ts";
 import { pushWaiting } from "./waiting.ts";
 
 export type PushSource = {
@@ -17,6 +18,11 @@ export type PushSource = {
   readonly stream?: PushOptions["stream"];
   /** The tap's identity, as soon as all of it is known. */
   readonly identity: Promise<TapIdentity>;
+  /**
+   * Why the target can't be reached now, if that is known: then the first attempt is made when there is something to push,
+   * as gRPC takes time and memory.
+   */
+  readonly away?: ConnectionFailure | undefined;
   /** The developer that the user has named. If undefined, the token's developer is used without a message. */
   readonly developer: string | undefined;
   /** One line for people. */
@@ -61,11 +67,15 @@ class OrderedPush implements SourcePush {
   /** Undefined until the first attempt has succeeded or failed. */
   #isConnected: boolean | undefined;
   #failure: ConnectionFailure | undefined;
+  /** All that is known of the target is the given `away`. */
+  #isUntried: boolean;
   #others = Promise.resolve();
   #isLeft = false;
 
   constructor(options: PushSource) {
     this.#options = options;
+    this.#isUntried = options.away !== undefined;
+    if (this.#isUntried) this.#away(options.away);
     this.#started = this.#start();
     this.#started.catch(() => {}); // met by `finish`
   }
@@ -80,6 +90,9 @@ class OrderedPush implements SourcePush {
     abort.addEventListener("abort", giveUp);
     if (abort.aborted) giveUp();
     const end = performance.now() + boundMs;
+    const isSomethingLeft = this.#isUntried && !isEmpty(this.#options.spill);
+    if (isSomethingLeft && (await closedPort(this.#options.target.address)) === undefined)
+      this.#isConnected = undefined;
     const started = new AbortController();
     void this.#started.finally(() => started.abort()).catch(() => {});
     if (this.#isConnected !== false) await delay(boundMs, AbortSignal.any([started.signal, abort]));
@@ -104,7 +117,9 @@ class OrderedPush implements SourcePush {
     if (this.#isLeft) return undefined;
     spill.rename(identity);
     await this.#pushEarlier();
+    if (this.#isUntried) await this.#somethingToPush();
     if (this.#leaving.signal.aborted) return undefined;
+    const { pushTo } = await import("./push-to.ts");
     let taken: string | undefined;
     let isFirst = true;
     return pushTo({
@@ -121,6 +136,7 @@ class OrderedPush implements SourcePush {
       },
       onWelcome: (source) => {
         this.#isConnected = true;
+        this.#isUntried = false;
         this.#failure = undefined;
         this.#printName(source, taken, isFirst);
         taken = undefined;
@@ -128,7 +144,10 @@ class OrderedPush implements SourcePush {
         isFirst = false;
         onWelcome?.(source);
       },
-      onAway: (failure) => this.#away(failure),
+      onAway: (failure) => {
+        this.#isUntried = false;
+        this.#away(failure);
+      },
     });
   }
 
@@ -151,6 +170,15 @@ class OrderedPush implements SourcePush {
     this.#options.onAway?.(failure);
   }
 
+  /** Resolves when the tap has recorded something or another one has left something, or with the end. */
+  async #somethingToPush(): Promise<void> {
+    const { home, target, spill } = this.#options;
+    const { signal } = this.#leaving;
+    const waiting = await orphanedSpills(home);
+    if (waiting.some(({ to }) => to === target.name)) return;
+    for await (const _ of spill.read(1n, signal)) return;
+  }
+
   /** Ends when nothing is left, or when it is no matter of the network that something is. */
   async #pushEarlier(): Promise<void> {
     const { home, target } = this.#options;
@@ -165,6 +193,7 @@ class OrderedPush implements SourcePush {
         timeoutMs: earlierTimeoutMs,
         signal,
         onConnection: (is) => {
+          this.#isUntried = false;
           this.#isConnected = is;
           hasAnswered ||= is;
         },

@@ -1,11 +1,9 @@
-import { status } from "@grpc/grpc-js";
 import { takeLeftEventLogs } from "@tapedeck/tap/skaffold/event-log/left-event-logs";
 import { openSpill } from "@tapedeck/tap/spill/spill";
 import { claimOrphan, type OrphanedSpill, orphanedSpills } from "@tapedeck/tap/spill/spill-folder";
 import { sentenceOf } from "../command-error.ts";
 import type { GrpcTarget } from "../grpc-target.ts";
 import type { ConnectionFailure } from "./connection-failure.ts";
-import { pushTo } from "./push-to.ts";
 
 export type PushWaiting = {
   /** Where taps leave their spills. */
@@ -23,6 +21,8 @@ export type PushWaiting = {
 };
 
 const endlessMs = 2 ** 31 - 1;
+/** UNAVAILABLE of gRPC, which is loaded when something waits. */
+const unavailable = 14;
 
 /**
  * Pushes what taps that are gone could not, one after the other, in the order in which they began. What is refused stays,
@@ -46,12 +46,13 @@ async function pushOne(orphan: OrphanedSpill, options: Omit<PushWaiting, "home" 
   const { target, timeoutMs = endlessMs, signal } = options;
   await using spill = await openSpill({ dir: orphan.dir });
   const refused = new AbortController();
+  const { pushTo } = await import("./push-to.ts");
   const push = pushTo({
     target,
     spill,
     control: async ({ call }) => {
       const message = "this process has exited";
-      return { call, code: status.UNAVAILABLE, message, response: Buffer.alloc(0) };
+      return { call, code: unavailable, message, response: Buffer.alloc(0) };
     },
     signal: AbortSignal.any([signal, refused.signal]),
     sourceTaken: () => {

@@ -2,11 +2,12 @@ import { once } from "node:events";
 import {
   type ChannelCredentials,
   type ChannelOptions,
+  Client,
   type ClientDuplexStream,
   connectivityState,
   Metadata,
 } from "@grpc/grpc-js";
-import { type PushRequest, type PushResponse, RecorderClient } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { type PushRequest, type PushResponse, RecorderService } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { startTimer, stopTimer } from "@tapedeck/shared/sync/timers";
 
 /**
@@ -15,7 +16,7 @@ import { startTimer, stopTimer } from "@tapedeck/shared/sync/timers";
  */
 export type RecorderLink = (requests: AsyncIterable<PushRequest>, signal: AbortSignal) => AsyncIterable<PushResponse>;
 
-/** For the RecorderClient of a `grpcLink`: the channel's own delays must not be longer than those of the push. */
+/** For the client of a `grpcLink`: the channel's own delays must not be longer than those of the push. */
 export const linkOptions = { "grpc.initial_reconnect_backoff_ms": 100, "grpc.max_reconnect_backoff_ms": 2_000 };
 
 /** Detects a network that swallows everything within 20 s, with and without traffic. */
@@ -48,7 +49,7 @@ export function gatewayLink(
   connectMs: number = longestConnectMs,
 ): RecorderLink {
   return async function* push(requests, signal) {
-    const client = new RecorderClient(address, credentials, { ...overNetworks, ...options });
+    const client = new Client(address, credentials, { ...overNetworks, ...options });
     const late = new AbortController();
     const timer = startTimer(() => {
       if (client.getChannel().getConnectivityState(false) !== connectivityState.READY) late.abort();
@@ -66,9 +67,10 @@ export function gatewayLink(
 }
 
 /** tapedeck.v1.Recorder/Push. The client's receive limit must let control requests through (4 MiB do). */
-export function grpcLink(client: RecorderClient, metadata = new Metadata()): RecorderLink {
+export function grpcLink(client: Client, metadata = new Metadata()): RecorderLink {
+  const { path, requestSerialize, responseDeserialize } = RecorderService.push;
   return async function* push(requests, signal) {
-    const call = client.push(metadata);
+    const call = client.makeBidiStreamRequest(path, requestSerialize, responseDeserialize, metadata);
     const hangUp = () => call.cancel();
     signal.addEventListener("abort", hangUp);
     void send(call, requests);

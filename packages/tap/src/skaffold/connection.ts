@@ -3,7 +3,7 @@ import type { ClientReadableStream } from "@grpc/grpc-js";
 import { type Client, status } from "@grpc/grpc-js";
 import type { ControlAnswer, ControlRequest } from "@tapedeck/proto/tapedeck/v1/recorder";
 import type { ApiVersion, SkaffoldChannel } from "@tapedeck/shared/skaffold/methods";
-import { apis, services, streamMethods, unaryMethods } from "@tapedeck/shared/skaffold/methods";
+import { apis, channels, services, streamMethods, unaryMethods } from "@tapedeck/shared/skaffold/methods";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { msOfTimestamp } from "@tapedeck/shared/time/timestamp";
 import type { EmitContent } from "../connection-items.ts";
@@ -17,7 +17,7 @@ import { StatePoll } from "./state-poll.ts";
 export type SkaffoldConnectionOptions = {
   /** "127.0.0.1:50051". */
   readonly address: string;
-  readonly channels: readonly SkaffoldChannel[];
+  readonly skipChannels: readonly string[];
   /** The broken channels of the process that was there before, which may be this one. */
   readonly broken: BrokenChannels | undefined;
   /** Called with the new value before anything else happens. */
@@ -55,6 +55,7 @@ export class SkaffoldConnection {
   readonly #over = Promise.withResolvers<string>();
   readonly #open = new Map<SkaffoldChannel, ClientReadableStream<Buffer>>();
   readonly #last = new Map<SkaffoldChannel, { readonly bytes: Buffer; readonly at: number }>();
+  readonly #channels: readonly SkaffoldChannel[];
   readonly #broken: Set<string>;
   /** The channels that are not known to be broken. */
   readonly #sound: readonly SkaffoldChannel[];
@@ -67,11 +68,12 @@ export class SkaffoldConnection {
   #isLeaving = false;
 
   constructor(client: Client, options: SkaffoldConnectionOptions) {
-    const { broken, channels } = options;
+    const { broken, skipChannels } = options;
     this.#client = client;
     this.#options = options;
     this.#broken = new Set(broken?.channels);
-    this.#sound = channels.filter((channel) => !this.#broken.has(channel));
+    this.#channels = channels.filter((channel) => !skipChannels.includes(channel));
+    this.#sound = this.#channels.filter((channel) => !this.#broken.has(channel));
     this.#witness = this.#sound.find((channel) => channel === broken?.heard?.channel);
     const lastSeen = broken?.heard?.at ?? Number.POSITIVE_INFINITY;
     this.#otherProcess = new OtherProcessDetector(lastSeen, () => this.#openDoubtful());
@@ -133,10 +135,10 @@ export class SkaffoldConnection {
 
   /** The channels broke on another process, so this one may be asked for them. */
   #openDoubtful(): void {
-    const { broken, channels } = this.#options;
+    const { broken } = this.#options;
     for (const channel of broken?.channels ?? []) this.#broken.delete(channel);
     this.#reportBroken();
-    for (const channel of channels) if (!this.#sound.includes(channel)) this.#openStream(channel);
+    for (const channel of this.#channels) if (!this.#sound.includes(channel)) this.#openStream(channel);
   }
 
   #reportBroken(): void {

@@ -1,20 +1,17 @@
-import { status } from "@grpc/grpc-js";
 import type { ControlAnswer, ControlRequest } from "@tapedeck/proto/tapedeck/v1/recorder";
-import type { SkaffoldChannel } from "@tapedeck/shared/skaffold/methods";
-import { channels } from "@tapedeck/shared/skaffold/methods";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { connectionItems, type ItemContent } from "../connection-items.ts";
 import { parseAddress, portOpens, probePort } from "../port-probe.ts";
 import type { BrokenChannels, Remembered, RunningTap, TapOptions, UpstreamTap } from "../tap.ts";
-import { failedReply } from "../unary-call.ts";
 import { wallClock } from "../wall-clock.ts";
 import type { SkaffoldConnection } from "./connection.ts";
-import { openConnection } from "./connection.ts";
 
 /** After a connection without a message: something else may listen there. Grows to `longest`. */
 const strangerMs = { first: 500, longest: 30_000 };
 /** A dying process closes its port about when it cuts its connections. */
 const secondProbeMs = 20;
+/** UNAVAILABLE of gRPC, which is loaded when something listens: most commands that a tap watches start no Skaffold. */
+const unavailable = 14;
 
 type ConnectionOutcome = { readonly hasSpoken: boolean; readonly hasProcessEnded: boolean };
 
@@ -35,17 +32,15 @@ class SkaffoldProcesses {
   readonly #options: TapOptions;
   readonly #endpoint: { readonly host: string; readonly port: number };
   readonly #address: string;
-  readonly #channels: readonly SkaffoldChannel[];
   readonly #now = wallClock();
   #current: SkaffoldConnection | undefined;
   #remembered: Remembered | undefined;
 
   constructor(options: TapOptions) {
-    const { skipChannels = [], memory } = options;
+    const { memory } = options;
     this.#options = options;
     this.#endpoint = parseAddress(options.address);
     this.#address = `${this.#endpoint.host}:${this.#endpoint.port}`;
-    this.#channels = channels.filter((channel) => !skipChannels.includes(channel));
     const remembered = memory?.load();
     this.#remembered = remembered?.address === this.#address ? remembered : undefined;
   }
@@ -67,7 +62,8 @@ class SkaffoldProcesses {
 
   async control(request: ControlRequest): Promise<ControlAnswer> {
     if (this.#current !== undefined) return this.#current.control(request);
-    return { call: request.call, ...failedReply(status.UNAVAILABLE, "no connection to Skaffold") };
+    const message = "no connection to Skaffold";
+    return { call: request.call, code: unavailable, message, response: Buffer.alloc(0) };
   }
 
   /** The process of a tap before this one has ended while no tap listened. Emitted again with every start. */
@@ -79,7 +75,8 @@ class SkaffoldProcesses {
   }
 
   async #recordOnce(): Promise<ConnectionOutcome> {
-    const { emit, signal } = this.#options;
+    const { emit, signal, skipChannels = [] } = this.#options;
+    const { openConnection } = await import("./connection.ts");
     const items = connectionItems(emit, this.#now);
     const rememberAndEmit = (what: ItemContent) => {
       if (what.$case === "dialled") {
@@ -89,7 +86,7 @@ class SkaffoldProcesses {
     };
     const connectionOptions = {
       address: this.#address,
-      channels: this.#channels,
+      skipChannels,
       broken: this.#remembered?.broken,
       emit: rememberAndEmit,
       onBroken: (broken: BrokenChannels | undefined) => this.#rememberBroken(broken),

@@ -10,6 +10,7 @@ import { pushItems } from "@tapedeck/tap/push/push";
 import { openSpill, type Spill, type SpillState } from "@tapedeck/tap/spill/spill";
 import { type TapId, takeTapId } from "@tapedeck/tap/spill/tap-id";
 import { fileMemory } from "@tapedeck/tap/spill/tap-memory";
+import type { UpstreamTap } from "@tapedeck/tap/tap";
 import { taps } from "@tapedeck/tap/taps";
 import { type SourceConfig, upstreamSettings } from "../config.ts";
 import type { Lease, Leases } from "../record/journal/lease.ts";
@@ -64,24 +65,26 @@ export async function startLocalSource(options: LocalSourceOptions): Promise<Loc
   const hello = { developer, project, upstream, tap: id.tap, labels, redact, settings };
   const spill = await openSpill({ ...bounds, dir: join(dir, id.tap), hello });
   spill.rename(hello);
-  return new TappedSource(options, id, spill);
+  return new TappedSource(options, id, spill, await taps[upstream]());
 }
 
 class TappedSource implements LocalSource {
   readonly #options: LocalSourceOptions;
   readonly #id: TapId;
   readonly #spill: Spill;
+  readonly #tap: UpstreamTap;
   readonly #presence: UpstreamPresence | undefined;
   readonly #stop = new AbortController();
   readonly #running: Promise<void>;
   #state: ReturnType<LocalSource["state"]> = "waiting for the log";
 
-  constructor(options: LocalSourceOptions, id: TapId, spill: Spill) {
-    const { source, config, upstream, logger } = options;
+  constructor(options: LocalSourceOptions, id: TapId, spill: Spill, tap: UpstreamTap) {
+    const { source, config, logger } = options;
     this.#options = options;
     this.#id = id;
     this.#spill = spill;
-    this.#presence = taps[upstream].livesInCommand ? new UpstreamPresence(config.address) : undefined;
+    this.#tap = tap;
+    this.#presence = tap.livesInCommand ? new UpstreamPresence(config.address) : undefined;
     this.#running = this.#run().catch((err: unknown) =>
       logger.error({ source, err }, "recording of this source has failed"),
     );
@@ -170,13 +173,13 @@ class TappedSource implements LocalSource {
 
   /** Until the stop, or until the upstream is gone and all is recorded. */
   async #tapOnce(lease: Lease | undefined): Promise<void> {
-    const { source, config, upstream, logger } = this.#options;
+    const { source, config, logger } = this.#options;
     const { dir } = this.#options.spill;
     const spill = this.#spill;
     this.#state = "tapping";
     const away = new AbortController();
     const leaving = AbortSignal.any([this.#stop.signal, away.signal]);
-    const tap = taps[upstream].run({
+    const tap = this.#tap.run({
       address: config.address,
       emit: (item) => {
         this.#presence?.see(item);

@@ -1,9 +1,10 @@
-import { RecorderClient } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { Client } from "@grpc/grpc-js";
 import { parseSourceName, sourceParts } from "@tapedeck/shared/source";
-import { linkOptions } from "@tapedeck/tap/push/link";
+import { grpcLink, linkOptions } from "@tapedeck/tap/push/link";
 import { CommandError } from "../../command-error.ts";
 import { print, printJson } from "../../display/output.ts";
 import { shortSource } from "../../display/source-name.ts";
+import { grpcEndpoint } from "../../grpc-endpoint.ts";
 import { grpcTarget } from "../../grpc-target.ts";
 import { Progress, type ProgressTo } from "../../progress.ts";
 import {
@@ -26,8 +27,10 @@ export async function importSessionFiles(
   const target = grpcTarget(options.url);
   const verified: Verified[] = [];
   for (const file of files) verified.push({ file, ...(await checked(file, progressTo)) });
-  const client = new RecorderClient(target.address, target.credentials, linkOptions);
+  const { address, credentials, metadata } = grpcEndpoint(target);
+  const client = new Client(address, credentials, linkOptions);
   using _closed = { [Symbol.dispose]: () => client.close() };
+  const link = grpcLink(client, metadata);
   for (const one of verified) {
     await using reader = new SessionFileReader(one.file);
     const total = one.sessions.reduce((sum, { events }) => sum + events, 0);
@@ -36,7 +39,7 @@ export async function importSessionFiles(
     using progress = new Progress({ what: `importing ${one.file}`, unit: "events", total, ...progressTo });
     for (const session of one.sessions) {
       const onPushed = (events: number) => progress.reached(before + events);
-      const pushed = await pushSession({ target, from: { client, reader }, ...place(one, options), session, onPushed });
+      const pushed = await pushSession({ target, from: { link, reader }, ...place(one, options), session, onPushed });
       before += session.events;
       // The bar makes room for the line, and comes back with the next session.
       progress[Symbol.dispose]();

@@ -6,6 +6,7 @@ import type { ImportedProcess } from "@tapedeck/tap/skaffold/event-log/split-pro
 import { openSpill, type Spill } from "@tapedeck/tap/spill/spill";
 import { ulid } from "ulid";
 import { CommandError } from "../../command-error.ts";
+import { grpcEndpoint } from "../../grpc-endpoint.ts";
 import type { GrpcTarget } from "../../grpc-target.ts";
 import { spillHome } from "../../recording/spill-home.ts";
 import { refusalIn } from "./refusal.ts";
@@ -49,7 +50,7 @@ export async function pushProcesses(processes: readonly ImportedProcess[], optio
   let refusal: string | undefined;
   let source = "";
   const pushing = pushItems({
-    link: gatewayLink(target),
+    link: gatewayLink(grpcEndpoint(target)),
     spill,
     together: true,
     control: async ({ call }) => ({ call, code: 14, message: "an import", response: Buffer.alloc(0) }),

@@ -1,23 +1,17 @@
 import { type ServiceError, status } from "@grpc/grpc-js";
-import {
-  Hello,
-  Imported,
-  type Item,
-  type PushRequest,
-  type RecorderClient,
-} from "@tapedeck/proto/tapedeck/v1/recorder";
+import { Hello, Imported, type Item, type PushRequest } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { encodeEvent } from "@tapedeck/shared/events/codec";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import { startTimer, stopTimer } from "@tapedeck/shared/sync/timers";
 import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
-import { grpcLink } from "@tapedeck/tap/push/link";
+import type { RecorderLink } from "@tapedeck/tap/push/link";
 import { CommandError } from "../../command-error.ts";
 import type { GrpcTarget } from "../../grpc-target.ts";
 import type { FiledSession, SessionFileReader } from "../../session-file/session-file.ts";
 import type { SessionFileHeader } from "../../session-file/session-file-format.ts";
 
 /** A way to a recorder, and a file's sessions; for all of them one. */
-export type PushFrom = { readonly client: RecorderClient; readonly reader: SessionFileReader };
+export type PushFrom = { readonly link: RecorderLink; readonly reader: SessionFileReader };
 
 export type ToPush = {
   readonly target: GrpcTarget;
@@ -58,7 +52,7 @@ export async function pushSession(options: ToPush): Promise<Pushed> {
     first_index: 1n,
     imported: importedOf(header, session),
   });
-  const { client } = options.from;
+  const { link } = options.from;
   const waits = backoff(100, 2_000);
   let source = "";
   let furthest = 0n;
@@ -82,7 +76,7 @@ export async function pushSession(options: ToPush): Promise<Pushed> {
     const requested = requestsOr(options, hello, (unreadable) => over.abort(unreadable));
     let ended: Pushed | undefined;
     try {
-      for await (const { body } of grpcLink(client, target.metadata)(requested, over.signal)) {
+      for await (const { body } of link(requested, over.signal)) {
         late.refresh();
         if (body?.$case === "welcome") source = body.value.source;
         if (body?.$case === "committed" && body.value.index > furthest) {

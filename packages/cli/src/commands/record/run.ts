@@ -71,7 +71,8 @@ async function recordUntil({ options, target, home, stop }: Recorded): Promise<b
   const name = firstIndex < nextIndex ? { project: spill.hello().project } : {};
 
   const lines = stateLines({ upstream, address, target, signal: stop.first, printLine });
-  const running = taps[upstream].run({
+  const tap = await taps[upstream]();
+  const running = tap.run({
     address,
     emit: (item) => {
       spill.append(item);

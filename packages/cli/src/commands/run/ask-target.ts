@@ -1,4 +1,5 @@
 import { Client, type Metadata, type ServiceError, status } from "@grpc/grpc-js";
+import { grpcEndpoint } from "../../grpc-endpoint.ts";
 import type { GrpcTarget } from "../../grpc-target.ts";
 import { failureOf } from "../../recording/connection-failure.ts";
 
@@ -22,10 +23,14 @@ const remedies: Readonly<Record<number, string>> = {
  * the signal, and where another answer may come later by itself. Rejects if gRPC can't use the address.
  */
 export async function askTarget(target: GrpcTarget, signal: AbortSignal): Promise<string | undefined> {
-  const options = { "grpc.enable_retries": 0, "grpc.use_local_subchannel_pool": 1, ...target.options };
-  const client = new Client(target.address, target.credentials, options);
+  const { address, credentials, metadata, options } = grpcEndpoint(target);
+  const client = new Client(address, credentials, {
+    "grpc.enable_retries": 0,
+    "grpc.use_local_subchannel_pool": 1,
+    ...options,
+  });
   try {
-    const refusal = await pushNothing(client, target.metadata.clone(), signal);
+    const refusal = await pushNothing(client, metadata, signal);
     return refusal === undefined ? undefined : wrongIn(refusal, target);
   } finally {
     client.close();

@@ -4,7 +4,9 @@ import { OwnEventLog } from "@tapedeck/tap/skaffold/event-log/own-event-log";
 import type { TapIdentity } from "@tapedeck/tap/spill/spill-folder";
 import { ulid } from "ulid";
 import { CommandError, sentenceOf } from "../../command-error.ts";
-import type { GrpcTarget } from "../../grpc-target.ts";
+import { type GrpcTarget, grpcTarget } from "../../grpc-target.ts";
+import type { ConnectionFailure } from "../../recording/connection-failure.ts";
+import { closedPort } from "../../recording/nothing-listens.ts";
 import { spillHome } from "../../recording/spill-home.ts";
 import type { RunOptions } from "./options.ts";
 import type { Env, Recordable } from "./recordable.ts";
@@ -18,6 +20,8 @@ export type RunPlan = {
   readonly eventLog: OwnEventLog | undefined;
   /** Why there is none, for people. */
   readonly reason?: string;
+  /** Why the target can't be reached now, if that is known. */
+  readonly away: ConnectionFailure | undefined;
 };
 
 /**
@@ -25,14 +29,10 @@ export type RunPlan = {
  * @throws CommandError if the target cannot be meant, or accepts nothing
  */
 export async function planRun(recordable: Recordable, options: RunOptions, env: Env): Promise<RunPlan> {
-  const [{ grpcTarget }, { askTarget }] = await Promise.all([
-    import("../../grpc-target.ts"),
-    import("./ask-target.ts"),
-  ]);
   const target = grpcTarget(options.url, env);
   const timeoutMs = await answerTimeoutMs(env);
   const late = new AbortController();
-  const asking = timeoutMs === 0 ? undefined : askTarget(target, late.signal).catch(sentenceOf);
+  const asking = timeoutMs === 0 ? undefined : ask(target, late.signal);
   const home = spillHome(env, options.spill);
   const identity: TapIdentity = {
     // Variables of a CI that are not set come as empty ones.
@@ -45,11 +45,21 @@ export async function planRun(recordable: Recordable, options: RunOptions, env: 
   };
   const plan = await withEventLog(recordable, { target, home, identity });
   const timer = startTimer(() => late.abort(), timeoutMs);
-  const wrong = await asking;
+  const { wrong, away } = (await asking) ?? {};
   stopTimer(timer);
-  if (wrong === undefined) return plan;
+  if (wrong === undefined) return { ...plan, away };
   plan.eventLog?.remove();
   throw new CommandError(wrong);
+}
+
+type Answer = { readonly wrong?: string | undefined; readonly away?: ConnectionFailure | undefined };
+
+/** Never rejects. */
+async function ask(target: GrpcTarget, signal: AbortSignal): Promise<Answer> {
+  const away = await closedPort(target.address);
+  if (away !== undefined) return { away };
+  const { askTarget } = await import("./ask-target.ts");
+  return { wrong: await askTarget(target, signal).catch(sentenceOf) };
 }
 
 /**
@@ -66,7 +76,7 @@ async function answerTimeoutMs({ TAPEDECK_ANSWER_WITHIN: text = "" }: Env): Prom
 
 type WithoutEventLog = Pick<RunPlan, "target" | "home" | "identity">;
 
-async function withEventLog(recordable: Recordable, plan: WithoutEventLog): Promise<RunPlan> {
+async function withEventLog(recordable: Recordable, plan: WithoutEventLog): Promise<Omit<RunPlan, "away">> {
   try {
     return { ...plan, eventLog: await openEventLog(recordable, plan) };
   } catch (error) {

@@ -79,7 +79,10 @@ export async function recordCommand(options: RecordCommand): Promise<CommandReco
   const { upstream, address, settings = {}, sessions, warn } = options;
   const { target, home, identity, eventLog } = options.plan;
   const folder = join(home, identity.tap);
-  const spill = await openSpill({ dir: folder, hello: identity, to: target.name });
+  const [spill, tap] = await Promise.all([
+    openSpill({ dir: folder, hello: identity, to: target.name }),
+    taps[upstream](),
+  ]);
   const leaving = new AbortController();
   const keep = keeperOf(options, spill);
   const completing = completingOf(options, keep);
@@ -90,8 +93,7 @@ export async function recordCommand(options: RecordCommand): Promise<CommandReco
     connections.emit(item);
     loopLabels?.observe(item);
   };
-  const running =
-    address === undefined ? undefined : taps[upstream].run({ address, settings, emit, signal: leaving.signal });
+  const running = address === undefined ? undefined : tap.run({ address, settings, emit, signal: leaving.signal });
 
   const warned = new Set<string>();
   const push = pushSource({
@@ -99,6 +101,7 @@ export async function recordCommand(options: RecordCommand): Promise<CommandReco
     home,
     spill,
     control: running?.control ?? unreachable,
+    away: options.plan.away,
     developer: options.developer,
     printLine: warn,
     ...(running?.stream && { stream: running.stream }),

@@ -1,7 +1,6 @@
 import { once } from "node:events";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { credentials, Metadata } from "@grpc/grpc-js";
 import { loadSecrets, type Secrets } from "@tapedeck/infra/local/secrets";
 import { namePart, sourceName } from "@tapedeck/shared/source";
 import { sentenceOf } from "../../command-error.ts";
@@ -182,11 +181,9 @@ function welcomeSource({ developer, project, upstream = "skaffold", address }: U
 
 /** Ingest itself, past the gateway, which may require a token: recordings that wait here belong to this machine. */
 function ownIngest({ workspace }: UpSettings, address: string, { servicesKey }: Secrets): GrpcTarget {
-  const metadata = new Metadata();
-  metadata.set("tapedeck-key", servicesKey);
-  metadata.set("tapedeck-workspace", workspace);
+  const metadata = { "tapedeck-key": servicesKey, "tapedeck-workspace": workspace };
   const options = { "grpc.enable_http_proxy": 0 };
-  return { address, credentials: credentials.createInsecure(), metadata, options, name: address };
+  return { address, isTls: false, metadata, options, name: address };
 }
 
 /** `timeout`, npm and others pass on what the terminal has sent to all already. */

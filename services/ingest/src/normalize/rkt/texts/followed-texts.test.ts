@@ -23,7 +23,7 @@ it("records each line once over lost connections", async () => {
   const response = Buffer.from(ListPodsResponse.encode({ pods: [pod] }).finish());
   const lie: FakeRktOptions["lie"] = ({ rpc }) => (rpc === "ListPods" ? { response } : undefined);
   await using fake = await startFakeRkt({ recording, lie, port: await ownPort() });
-  const tapped = follow(fake.address);
+  const tapped = await follow(fake.address);
   /** What the newest connection gave. */
   const texts = () => {
     const newest = tapped.items.findLastIndex(({ what }) => what?.$case === "dialled");
@@ -56,11 +56,16 @@ it("records each line once over lost connections", async () => {
   for (const { container, text } of lines) expect(text).toContain(`MESSAGE=${container}`);
 });
 
-function follow(address: string) {
+async function follow(address: string) {
   const items: TapItem[] = [];
   const stop = new AbortController();
   const settings = { interval: "1", timeout: "10000", load: "100" };
-  const { done } = taps.rkt.run({ address, settings, signal: stop.signal, emit: (item) => void items.push(item) });
+  const { done } = (await taps.rkt()).run({
+    address,
+    settings,
+    signal: stop.signal,
+    emit: (item) => void items.push(item),
+  });
   const leave = async () => {
     stop.abort();
     await done;
