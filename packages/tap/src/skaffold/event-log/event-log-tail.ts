@@ -53,15 +53,15 @@ export class EventLogTail {
   }
 
   get hasMore(): boolean {
-    const end = this.#end();
-    return loggedChannels.some((channel) => end[channel] > this.#offsets[channel]);
+    return this.#hasUntil(this.#end());
   }
 
   /** The parts of what `added` would read now that belong to one process. */
   async ownParts(known: KnownProcess, signal: AbortSignal): Promise<OwnParts> {
-    if (!this.hasMore) return { v1: [], v2: [] };
-    const { ownPartsOf } = await import("./own-parts.ts");
+    // The end is that of now: what is written while modules are loaded comes the next time.
     const end = this.#end();
+    if (!this.#hasUntil(end)) return { v1: [], v2: [] };
+    const { ownPartsOf } = await import("./own-parts.ts");
     const parts = (channel: LoggedChannel) =>
       ownPartsOf(channel, known, this.#texts(channel, end[channel], signal), this.#offsets[channel]);
     return { v1: await parts("v1"), v2: await parts("v2") };
@@ -72,9 +72,9 @@ export class EventLogTail {
    * own order. Bad lines are skipped. A caller that stops early gets the rest the next time.
    */
   async *added(isReceived: IsReceived, signal: AbortSignal, own?: OwnParts): AsyncGenerator<AddedFrame, void> {
-    if (!this.hasMore) return;
-    const { isIn } = await import("./own-parts.ts");
     const end = this.#end();
+    if (!this.#hasUntil(end)) return;
+    const { isIn } = await import("./own-parts.ts");
     const unreceived = (channel: LoggedChannel) => this.#unreceived(channel, end[channel], isReceived, signal);
     const [v1, v2] = [unreceived("v1"), unreceived("v2")];
     try {
@@ -130,6 +130,10 @@ export class EventLogTail {
     } catch (error) {
       if (!signal.aborted) throw error;
     }
+  }
+
+  #hasUntil(end: EventLogOffsets): boolean {
+    return loggedChannels.some((channel) => end[channel] > this.#offsets[channel]);
   }
 
   #end(): EventLogOffsets {
