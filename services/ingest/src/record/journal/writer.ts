@@ -1,30 +1,24 @@
 // How a source's events get into the log.
 //
-//   append() --> queue --> nextBatch(): one message --> settle(): publish, expecting #lastSeq --> acknowledged
+//   append() --> queue --> turn --> nextBatch(): one message --> settle(): publish, expecting #lastSeq --> acknowledged
 //
 // 1. Events are written in the order in which they were appended, once each, whatever is lost on the way, until the
 //    writer ends.
 // 2. One message is being written at a time. It names the message that it must follow, so of two writers one fails.
 // 3. A publish whose answer is lost is settled by asking the log for the source's last message before anything follows.
 // 4. A writer that has ended starts no other publish. `ended` says why; its owner begins anew from the log.
-// Why a message holds several events: docs/decisions/0033-record-batches.md. A full disk: docs/decisions/0020-a-full-disk.md.
-import { batchLimits } from "@tapedeck/shared/log/batch";
+// Why a message holds several events: docs/decisions/0033-record-batches.md. Turns: docs/decisions/0069-writers-publish-in-turns.md.
+// A full disk: docs/decisions/0020-a-full-disk.md.
 import { groupsOf, type MessageGroup, nextBatch } from "@tapedeck/shared/log/grouping";
 import type { Cursor, NewEvent } from "@tapedeck/shared/log/log";
 import type { Sequence } from "@tapedeck/shared/log/offset";
-import { delay } from "@tapedeck/shared/sync/delay";
 import { Notifier } from "@tapedeck/shared/sync/notifier";
 import { Fifo } from "./fifo.ts";
+import { type PublishTurns, publishTurns } from "./publish-turns.ts";
 import { type SettleOptions, settle } from "./settle.ts";
 
 /** Above this many bytes in the queue, callers should wait for `room`. */
 const maxQueuedBytes = 8 * 1024 * 1024;
-
-/**
- * When a source has published 32 messages within 64 ms, an event that follows right after an acknowledgement waits 1 ms, so
- * that others can share its message. A message costs the log and all who read it far more than an event does.
- */
-const gather = { ms: 1, messages: 32, withinMs: 64 } as const;
 
 export class WriterClosedError extends Error {
   override readonly name = "WriterClosedError";
@@ -38,30 +32,15 @@ export type WriterOptions = SettleOptions & {
   readonly afterSeq: Sequence;
   /** Called after each message that is known to be in the log. */
   readonly onAcknowledged?: (acknowledged: number, events: number, last: Acknowledged) => void;
+  /** Default: those of all writers of this process. */
+  readonly turns?: PublishTurns;
 };
-
-let ending: Promise<void> | undefined;
-
-/**
- * Resolves for all writers at once at the end of the event loop's turn. So what was appended in it is one message of each
- * source, which saves syncs of the disk, and the messages of all sources are one write to the socket.
- */
-function turnEnd(): Promise<void> {
-  ending ??= new Promise((resolve) => {
-    setImmediate(() => {
-      ending = undefined;
-      resolve();
-    });
-  });
-  return ending;
-}
 
 type Waiter = { readonly count: number; readonly resolve: () => void; readonly reject: (cause: Error) => void };
 
 /**
  * Writes one source's events to the log: in order, once each, with one publish in flight. What is appended meanwhile makes
- * the next messages; nothing waits for other events, unless the source sends very often (`gather`). Events are numbered
- * 1, 2, 3 … as they are appended.
+ * the next messages. Events are numbered 1, 2, 3 … as they are appended.
  */
 export class SourceWriter implements AsyncDisposable {
   /** Resolves with what ended the writer: LostRaceError, WriterClosedError, or a fault in what was appended. */
@@ -81,8 +60,6 @@ export class SourceWriter implements AsyncDisposable {
   #roomWaiters: Waiter[] = [];
   /** Rings when something is appended, and when the writer ends. */
   readonly #changed = new Notifier();
-  /** When the latest messages got into the log. */
-  readonly #settledAt: number[] = [];
 
   constructor(options: WriterOptions) {
     this.#options = options;
@@ -144,14 +121,14 @@ export class SourceWriter implements AsyncDisposable {
   }
 
   async #run(): Promise<void> {
+    const { turns = publishTurns } = this.#options;
     const { signal } = this.#stop;
     while (!signal.aborted) {
       if (this.#queue.length === 0) {
         await this.#changed.next();
-        await turnEnd();
+        await turns.next();
         continue;
       }
-      if (this.#isBusy() && this.#queuedBytes < batchLimits.bytes) await delay(gather.ms, signal);
       if (signal.aborted) return;
       const { groups, ...message } = nextBatch(this.#queue);
       this.#queue.drop(groups);
@@ -159,12 +136,6 @@ export class SourceWriter implements AsyncDisposable {
       if (seq === undefined) return;
       this.#acknowledge(message, seq);
     }
-  }
-
-  #isBusy(): boolean {
-    const [first = 0] = this.#settledAt;
-    const [last = 0, now] = [this.#settledAt.at(-1), performance.now()];
-    return this.#settledAt.length === gather.messages && now - first < gather.withinMs && now - last < gather.ms;
   }
 
   #acknowledge({ events, bytes }: MessageGroup, seq: Sequence): void {
@@ -179,8 +150,6 @@ export class SourceWriter implements AsyncDisposable {
     }
     const cursor = events.at(-1)?.cursor;
     if (cursor !== undefined) this.#options.onAcknowledged?.(this.#acknowledged, events.length, { seq, cursor });
-    this.#settledAt.push(performance.now());
-    if (this.#settledAt.length > gather.messages) this.#settledAt.shift();
   }
 
   #end(cause: Error): void {

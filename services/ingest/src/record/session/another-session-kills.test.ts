@@ -59,6 +59,7 @@ async function recorded(publishes: number): Promise<readonly string[]> {
     for (const step of left) {
       // The recorder that was killed did not take it; the next one does.
       await step().catch(() => {});
+      await until(async () => isStuck || (await tap.isSettled()), { message: "the step to be recorded" });
       if (isStuck) return;
     }
   };

@@ -274,11 +274,14 @@ it("others have their turn at the pauses of an observation, and while recorded e
   const log = fakeLog(well);
   await using tap = pollingTap(log, { source, normalizer: { ...plainNormalizer(), observing: long } });
   await tap.dial(0, "C1", "h1");
+  // Timers run between two of its callbacks, and not between a timer's callback and one of these.
+  await new Promise(setImmediate);
   await tap.observation(10, "C1", "pods", "a");
   await tap.settled();
   expect(new Set(seenBetween).size).toBe(4);
   await tap.crash();
   seenBetween.length = 0;
+  await new Promise(setImmediate);
   await tap.observation(20, "C1", "pods", "b");
   clearInterval(turning);
   // Each of the four that was recorded, and the four pauses.

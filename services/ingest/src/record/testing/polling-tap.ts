@@ -48,6 +48,7 @@ export function pollingTap(log: FakeLog, { source, normalizer, textTtl }: Pollin
     const bytes = Buffer.from(Observation.encode({ result }).finish());
     return push(ms, connection, { $case: "frame", value: { channel, bytes, more: false } });
   };
+  const isSettled = async () => (await recording).committed() === BigInt(items.length);
   return {
     async dial(ms: number, connection: string, identity: string) {
       await push(ms, connection, { $case: "dialled", value: { address: "h1:15441", channels: ["pods", "images"] } });
@@ -59,10 +60,8 @@ export function pollingTap(log: FakeLog, { source, normalizer, textTtl }: Pollin
     lost: (ms: number, connection: string) =>
       push(ms, connection, { $case: "closed", value: { reason: "cut", process_ended: false, unseen: false } }),
     push,
-    async settled() {
-      const session = await recording;
-      await until(() => session.committed() === BigInt(items.length), { message: "all to be committed" });
-    },
+    isSettled,
+    settled: () => until(isSettled, { message: "all to be committed" }),
     /**
      * Pushes again from this item on, or from an earlier one that was not committed. What is pushed meanwhile comes after what
      * is pushed again.
