@@ -3,6 +3,7 @@ import { chmod } from "node:fs/promises";
 import { cpus, release, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { compareWith } from "./against.ts";
 import { Bench } from "./frame/bench.ts";
 import type { FigureRow } from "./frame/row.ts";
 import { durability } from "./frame/stack.ts";
@@ -22,7 +23,9 @@ const stamp = new Date().toISOString().replaceAll(/[:.]/g, "-");
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL("../../node_modules/.cache/tapedeck", import.meta.url));
 
 try {
-  await run(readOptions(process.argv.slice(2)));
+  const options = readOptions(process.argv.slice(2));
+  if (options.against === undefined) await run(options);
+  else await compareWith(options.against);
 } catch (error) {
   if (!(error instanceof UsageError)) throw error;
   console.error(`${error.message}\n${usage}`);

@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
+import type { AgainstOptions } from "./against.ts";
 import type { SkaffoldProject } from "./frame/skaffold-dev.ts";
 import { defaultParts, type PartName, partNames, type Run, runsOf } from "./parts/all.ts";
 
@@ -11,6 +12,8 @@ export type Options = {
   readonly skaffold: SkaffoldProject | undefined;
   /** The path of the JSON file, with the Markdown beside it; undefined: into .tapedeck/bench. */
   readonly out: string | undefined;
+  /** A commit to be measured in turns with this checkout, and how often. */
+  readonly against: AgainstOptions | undefined;
 };
 
 /** An error whose message is one sentence for people. */
@@ -20,6 +23,7 @@ export class UsageError extends Error {
 
 export const usage = `usage: npm run bench -- [--only ${partNames.join(",")}]
   [--size 10k|100k|1m|10m[,…]] [--quick] [--profile] [--out file.json]
+  [--against commit [--pairs 3]]     measures this checkout and a commit in turns
   [--project folder --touch file]   for real-skaffold: a project in which \`skaffold dev\` works, and a file that begins a loop`;
 
 export function readOptions(args: readonly string[]): Options {
@@ -29,7 +33,8 @@ export function readOptions(args: readonly string[]): Options {
   const unknown = parts.find((name) => !isPart(name));
   if (unknown !== undefined) throw new UsageError(`there is no part "${unknown}": any of ${partNames.join(", ")}.`);
   const runs = runsOf(parts.filter(isPart), values.size?.split(",").map(sizeOf), quick);
-  return { runs, quick, profile: values.profile ?? false, out: values.out, skaffold: projectOf(values) };
+  const profile = values.profile ?? false;
+  return { runs, quick, profile, out: values.out, skaffold: projectOf(values), against: againstOf(values) };
 }
 
 function parse(args: readonly string[]) {
@@ -38,11 +43,32 @@ function parse(args: readonly string[]) {
   try {
     return parseArgs({
       args: [...args],
-      options: { only: text, size: text, quick: flag, profile: flag, out: text, project: text, touch: text },
+      options: {
+        only: text,
+        size: text,
+        quick: flag,
+        profile: flag,
+        out: text,
+        project: text,
+        touch: text,
+        against: text,
+        pairs: text,
+      },
     });
   } catch (error) {
     throw new UsageError((error as Error).message);
   }
+}
+
+function againstOf({ against: commit, pairs = "3", only, size, quick }: ReturnType<typeof parse>["values"]) {
+  if (commit === undefined) return undefined;
+  if (!/^[1-9][0-9]?$/.test(pairs)) throw new UsageError(`"${pairs}" is not a number of pairs: 1 to 99.`);
+  const args = [
+    ...(only === undefined ? [] : ["--only", only]),
+    ...(size === undefined ? [] : ["--size", size]),
+    ...(quick === true ? ["--quick"] : []),
+  ];
+  return { commit, pairs: Number(pairs), args };
 }
 
 function projectOf({ project, touch }: { readonly project?: string; readonly touch?: string }) {
