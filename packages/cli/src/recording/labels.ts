@@ -133,14 +133,14 @@ export function remoteAddress(remote: string): string | undefined {
 
 /** The checkout of a folder now. Waits for no lock and takes none. Never rejects. */
 export async function gitState(folder: string): Promise<GitState> {
-  const [branch, commit, changes] = await Promise.all([
-    gitText(folder, "rev-parse", "--abbrev-ref", "HEAD"),
-    gitText(folder, "rev-parse", "HEAD"),
+  const [names, changes] = await Promise.all([
+    gitText(folder, "rev-parse", "HEAD", "--abbrev-ref", "HEAD"),
     gitText(folder, "status", "--porcelain", "--untracked-files=no", "--no-renames"),
   ]);
+  const [commit, branch] = names?.split("\n") ?? [];
   return {
     branch: branch === "HEAD" ? "" : branch,
-    commit: commit === "HEAD" ? undefined : commit,
+    commit,
     dirty: changes === undefined ? undefined : String(changes !== ""),
   };
 }
