@@ -119,10 +119,10 @@ class OrderedPush implements SourcePush {
     await this.#pushEarlier();
     if (this.#isUntried) await this.#somethingToPush();
     if (this.#leaving.signal.aborted) return undefined;
-    const { pushTo } = await import("./push-to.ts");
+    const pushTo = await this.#loadPush();
     let taken: string | undefined;
     let isFirst = true;
-    return pushTo({
+    return pushTo?.({
       target,
       spill,
       control,
@@ -168,6 +168,16 @@ class OrderedPush implements SourcePush {
     this.#isConnected = false;
     this.#failure = failure;
     this.#options.onAway?.(failure);
+  }
+
+  /** Undefined if the program was installed anew since it was started: what is recorded waits for the next one. */
+  async #loadPush() {
+    try {
+      return (await import("./push-to.ts")).pushTo;
+    } catch {
+      this.#away({ why: "this program was replaced while it ran", mends: true });
+      return undefined;
+    }
   }
 
   /** Resolves when the tap has recorded something or another one has left something, or with the end. */

@@ -76,7 +76,6 @@ class SkaffoldProcesses {
 
   async #recordOnce(): Promise<ConnectionOutcome> {
     const { emit, signal, skipChannels = [] } = this.#options;
-    const { openConnection } = await import("./connection.ts");
     const items = connectionItems(emit, this.#now);
     const rememberAndEmit = (what: ItemContent) => {
       if (what.$case === "dialled") {
@@ -91,7 +90,9 @@ class SkaffoldProcesses {
       emit: rememberAndEmit,
       onBroken: (broken: BrokenChannels | undefined) => this.#rememberBroken(broken),
     };
-    const connection = await openConnection(connectionOptions, signal);
+    // A program that was replaced while it ran can't load it: the event log file has what is missed.
+    const loaded = await import("./connection.ts").catch(() => undefined);
+    const connection = await loaded?.openConnection(connectionOptions, signal);
     if (connection === undefined) return { hasSpoken: false, hasProcessEnded: false };
     this.#current = connection;
     const leave = () => void connection.leave();
