@@ -252,7 +252,7 @@ export const procedures: Readonly<Record<string, readonly (readonly [path: strin
     ],
     [
       "test/faults/maintenance/remove-workspace.long.test.ts",
-      "a removal is brought to its end, whatever is killed meanwhile, and the name begins anew",
+      "a removal is brought to its end, whatever is killed meanwhile, the name begins anew, and another workspace goes on",
     ],
   ],
   "How long it is kept": [

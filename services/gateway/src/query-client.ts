@@ -46,8 +46,11 @@ export type QueryClient = AsyncDisposable & {
   buildStats(request: Partial<BuildStatsRequest>): Promise<BuildStatsResponse>;
   stats(about: string, of: Partial<BuildStatsRequest>): Promise<StatsResponse>;
   findEvents(request: FindEventsRequest): Promise<FindEventsResponse>;
-  /** Without a workspace: only whether query answers. */
-  position(workspace?: string): Promise<PositionResponse>;
+  /**
+   * Without a workspace: only whether query answers. `current`: waits up to 2 s until the tables have the end that the log
+   * has now.
+   */
+  position(workspace?: string, current?: boolean): Promise<PositionResponse>;
   /** `workspace`: empty for all. */
   setAside(workspace: string): Promise<SetAsideResponse>;
   /** What the tables have of each workspace; `workspace`: empty for all. */
@@ -131,7 +134,7 @@ export function queryClient(
     buildStats: (request) => unary(QueryService.buildStats, { ...BuildStatsRequest.create(), ...request }),
     stats: (about, of) => unary(QueryService.stats, { about, of: { ...BuildStatsRequest.create(), ...of } }),
     findEvents: (request) => unary(QueryService.findEvents, request),
-    position: (workspace = "") => unary(QueryService.position, { workspace }),
+    position: (workspace = "", current = false) => unary(QueryService.position, { workspace, current }),
     setAside: (workspace) => unary(QueryService.setAside, { workspace }),
     workspaces: (workspace) => unary(QueryService.workspaces, { workspace }),
     [Symbol.asyncDispose]: async () => client.close(),

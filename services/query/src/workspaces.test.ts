@@ -77,6 +77,22 @@ it("two workspaces have equal positions, and answers about each are of its own l
   );
 });
 
+it("a request for the current position waits until the tables have all that the log has", async () => {
+  await using on = await stage();
+  await using logs = await streams(on, both);
+  await using query = await logs.startQuery();
+  using ask = queryClient(query.address);
+  for (const workspace of both) {
+    const { events } = build(workspace);
+    for (const event of events) {
+      const [written = 0] = await write(logs.log(workspace), [event]);
+      const { position, log_position: end } = await ask.position({ workspace, current: true });
+      expect(position).toBe(end);
+      expect(sequenceOf(parsePosition(position)?.offset ?? logStart)).toBe(written);
+    }
+  }
+});
+
 it("an error that stops one workspace's tables stops no other's, and they go on when it is mended", async () => {
   await using on = await stage();
   await using logs = await streams(on, both);

@@ -137,7 +137,8 @@ export class QueryRoutes implements AsyncDisposable {
     });
     let goal = parsePosition((await soon(before, leftMs() / 2))?.log_position ?? "");
     while (leftMs() > 0) {
-      const next = await soon(this.#at(to).position(workspace), leftMs());
+      // It would let events gather for longer than this may take.
+      const next = await soon(this.#at(to).position(workspace, true), leftMs());
       const reached = parsePosition(next?.position ?? "");
       goal ??= parsePosition(next?.log_position ?? "");
       if (reached !== undefined && (goal?.epoch !== reached.epoch || reached.offset >= goal.offset)) {
@@ -177,7 +178,7 @@ export function routedQuery(routes: QueryRoutes): QueryClient {
     buildStats: (request) => send(request.workspace, (query) => query.buildStats(request)),
     stats: (about, of) => send(of.workspace, (query) => query.stats(about, of)),
     findEvents: (request) => send(request.filter?.workspace, (query) => query.findEvents(request)),
-    position: (workspace = "") => send(workspace, (query) => query.position(workspace)),
+    position: (workspace = "", current = false) => send(workspace, (query) => query.position(workspace, current)),
     async setAside(workspace) {
       if (workspace !== "") return send(workspace, (query) => query.setAside(workspace));
       const all = await routes.sendToAll(async (query, isOwn) => {

@@ -6,7 +6,7 @@ import { readCheckpoint } from "../db/checkpoint.ts";
 import type { ApiDeps } from "./deps.ts";
 
 /** How long an answer waits for the tables to reach a position that is in the log. */
-const waitMs = 2_000;
+export const waitMs = 2_000;
 
 /**
  * Resolves `at` (a position or a time) to an offset and waits until the tables have reached it. Undefined: `at` is empty,

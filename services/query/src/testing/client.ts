@@ -74,8 +74,10 @@ export function queryClient(
       ask<StatsResponse>((done) =>
         client.stats(StatsRequest.fromPartial({ about, of: { workspace, ...of } }), metadata, done),
       ),
-    position: () =>
-      ask<PositionResponse>((done) => client.position(PositionRequest.create({ workspace }), metadata, done)),
+    position: (request: DeepPartial<PositionRequest> = {}) =>
+      ask<PositionResponse>((done) =>
+        client.position(PositionRequest.fromPartial({ workspace, ...request }), metadata, done),
+      ),
     findEvents: ({ filter, ...request }: DeepPartial<FindEventsRequest>) =>
       ask<FindEventsResponse>((done) =>
         client.findEvents(

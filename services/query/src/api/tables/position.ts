@@ -3,17 +3,18 @@ import { formatPosition } from "@tapedeck/shared/log/position";
 import { sql } from "kysely";
 import { readCheckpoint } from "../../db/checkpoint.ts";
 import type { ApiDeps } from "../deps.ts";
-import { askLog, notProjected } from "../reach.ts";
+import { askLog, notProjected, waitMs } from "../reach.ts";
 
 /** A request that names no workspace only learns whether query and its database answer. */
 export async function position(
-  { workspace, database, log }: ApiDeps,
-  _request: PositionRequest,
+  { workspace, database, log, progress }: ApiDeps,
+  { current }: PositionRequest,
 ): Promise<PositionResponse> {
   if (workspace === "") {
     await sql`select 1`.execute(database().db);
     return { position: "", log_position: "" };
   }
+  if (current) await progress.reached((await askLog(() => log().bounds())).lastOffset, waitMs);
   const checkpoint = await readCheckpoint(database().db, workspace);
   if (checkpoint === undefined) throw notProjected();
   const { epoch } = checkpoint;
