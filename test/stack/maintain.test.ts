@@ -116,7 +116,8 @@ it("a backup, a rebuild and an erasure work remotely", async () => {
   const ended = { channel: "tapedeck", kind: "session.ended", session: globex.session } as const;
   await on.harness.on.seed([testEvent(source, 1_000, ended)]);
   const erased = await on.tapedeck(["erase", "--session", globex.session, "--yes"], named(on.hers));
-  expect(erased.err).toBe(on.at("erase"));
+  // Where it takes more than a second, its progress follows.
+  expect(erased.err.split("\n")[0]).toBe(on.at("erase").trimEnd());
   expect(erased).toMatchObject({ code: 0, out: expect.stringContaining(`erased session ${globex.session}`) });
   await on.harness.on.stack.caughtUp();
   const again = await call("DELETE", `sessions/${globex.session}`, on.hers);
