@@ -71,7 +71,7 @@ function lives(random: Random): readonly Life[] {
   }
   // An erased session no longer exists, even in the past.
   const loops = randomEvents(random, 1_200).filter(({ kind }) => kind !== "session.erased");
-  const of = (wanted: string) => loops.filter(({ source }) => source === wanted);
+  const of = (name: string) => loops.filter(({ source }) => source === name);
   return [of(shop), of("globex/carol/site/skaffold"), host.events, server.events].map((events) => {
     const source = events[0]?.source as SourceName;
     return { source, upstream: source.split("/")[3] as UpstreamName, events, seqs: [] };

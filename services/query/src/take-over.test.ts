@@ -235,11 +235,11 @@ it("an erasure that is under way holds up no take-over, and waits for the tables
     kind: "person" as const,
   });
   const end = { epoch: at.logs.log("acme").epoch, seq: await at.end("acme") };
-  const asked = { query: second, timeoutMs: 60_000 };
+  const options = { query: second, timeoutMs: 60_000 };
   await using query = await at.startSecond();
   await isAt(at, second);
   await isWhole(at, query, at.urls.second);
-  expect(await requestTablesPassed(at.logs.nats, "acme", { ...end, ...asked })).toBe(true);
-  expect(await requestTablesPassed(at.logs.nats, "acme", { ...end, seq: end.seq + 1, ...asked })).toBe(false);
-  expect(await requestTablesPassed(at.logs.nats, "acme", { ...end, epoch: "other", ...asked })).toBe(false);
+  expect(await requestTablesPassed(at.logs.nats, "acme", { ...end, ...options })).toBe(true);
+  expect(await requestTablesPassed(at.logs.nats, "acme", { ...end, seq: end.seq + 1, ...options })).toBe(false);
+  expect(await requestTablesPassed(at.logs.nats, "acme", { ...end, epoch: "other", ...options })).toBe(false);
 });

@@ -11,7 +11,6 @@ import { Semaphore } from "../sync/semaphore.ts";
 import { isForbidden, raiseReplicas } from "./cluster/replicas.ts";
 import { epochKey, epochOf, formatKey, formerEpochsOf, logFormat, newEpoch, refusalOfFormat } from "./epoch.ts";
 import type { ErasedSessions } from "./erasures/erased-sessions.ts";
-import { jetstreamWriter, largestMessageBytes } from "./jetstream-writer.ts";
 import { type KnownEnd, knownEnds } from "./known-ends.ts";
 import type { RingLimits } from "./live/ring.ts";
 import type { Gathering } from "./live/tail.ts";
@@ -20,6 +19,7 @@ import { endOf } from "./offset.ts";
 import { formatPosition } from "./position.ts";
 import { type JetstreamReader, jetstreamReader } from "./reading/jetstream-reader.ts";
 import { everySubject, streamOf, workspaceFilter } from "./subjects.ts";
+import { jetstreamWriter, largestMessageBytes } from "./writing/jetstream-writer.ts";
 
 /** The log can't be used as it is; the message is one sentence for people. */
 export class LogUnusableError extends Error {

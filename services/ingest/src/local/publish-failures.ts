@@ -1,5 +1,5 @@
-import { LogRefusedError } from "@tapedeck/shared/log/jetstream-writer";
 import type { PublishOutcome } from "@tapedeck/shared/log/log";
+import { LogRefusedError } from "@tapedeck/shared/log/writing/jetstream-writer";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { startInterval, stopTimer, type Timer } from "@tapedeck/shared/sync/timers";
 import type { NatsConnection } from "nats";

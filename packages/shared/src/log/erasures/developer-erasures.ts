@@ -4,8 +4,8 @@ import type { NatsConnection } from "nats";
 import { z } from "zod";
 import { callerKind } from "../../audit/caller-kind.ts";
 import { auditEntry } from "../../audit/entry.ts";
-import { wrongSequenceCodes } from "../jetstream-writer.ts";
 import { ensureBucket } from "../key-value-bucket.ts";
+import { wrongSequenceCodes } from "../writing/jetstream-writer.ts";
 import { doneTtl, erasuresBucket, messageOf, openErasures, subjectIn, withEnd, withTtl } from "./erasure-store.ts";
 
 const developerErasureSchema = z.object({

@@ -9,8 +9,8 @@ import { headers, type NatsConnection } from "nats";
 import { z } from "zod";
 import { callerKind } from "../../audit/caller-kind.ts";
 import { isForbidden } from "../cluster/replicas.ts";
-import { wrongSequenceCodes } from "../jetstream-writer.ts";
 import { bucketNames, ensureBucket } from "../key-value-bucket.ts";
+import { wrongSequenceCodes } from "../writing/jetstream-writer.ts";
 
 export const erasuresBucket = "TAPEDECK_ERASURES";
 const { stream, subject } = bucketNames(erasuresBucket);

@@ -3,8 +3,8 @@ import type { NatsConnection } from "nats";
 import { z } from "zod";
 import { Semaphore } from "../../sync/semaphore.ts";
 import { startInterval, stopTimer } from "../../sync/timers.ts";
-import { wrongSequenceCodes } from "../jetstream-writer.ts";
 import { bucketNames, ensureBucket } from "../key-value-bucket.ts";
+import { wrongSequenceCodes } from "../writing/jetstream-writer.ts";
 
 // Which query answers for which workspace: one key of a NATS KV bucket.
 //

@@ -4,11 +4,11 @@ import { ownChannel } from "../../events/kinds.ts";
 import { eventsIn, labelsOf } from "../batch.ts";
 import { infoOfLeader } from "../cluster/leader-info.ts";
 import { epochOf } from "../epoch.ts";
-import { cursorIn } from "../jetstream-writer.ts";
 import { type LogBounds, type LogReader, LogReplacedError } from "../log.ts";
 import { endOf, offsetOf, type Sequence } from "../offset.ts";
 import { OutOfRangeError } from "../out-of-range.ts";
 import { everySubject } from "../subjects.ts";
+import { cursorIn } from "../writing/jetstream-writer.ts";
 import type { StreamAccess } from "./consumer.ts";
 import type { Stored } from "./direct-get.ts";
 

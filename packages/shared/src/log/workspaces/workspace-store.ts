@@ -11,8 +11,8 @@ import { callerKind } from "../../audit/caller-kind.ts";
 import { asciiName, nameOfAscii } from "../../source.ts";
 import { isForbidden } from "../cluster/replicas.ts";
 import { doneTtl, withTtl } from "../erasures/erasure-store.ts";
-import { wrongSequenceCodes } from "../jetstream-writer.ts";
 import { bucketNames, ensureBucket } from "../key-value-bucket.ts";
+import { wrongSequenceCodes } from "../writing/jetstream-writer.ts";
 
 const bucket = "TAPEDECK_WORKSPACES";
 const { stream, subject } = bucketNames(bucket);

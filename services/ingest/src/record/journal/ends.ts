@@ -10,7 +10,6 @@ import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { infoOfLeader } from "@tapedeck/shared/log/cluster/leader-info";
 import { raiseReplicas } from "@tapedeck/shared/log/cluster/replicas";
 import { encodeHoles, type KnownHole } from "@tapedeck/shared/log/holes/known-holes";
-import { wrongSequenceCodes } from "@tapedeck/shared/log/jetstream-writer";
 import type { Cursor } from "@tapedeck/shared/log/log";
 import type { Sequence } from "@tapedeck/shared/log/offset";
 import {
@@ -22,6 +21,7 @@ import {
   sourceOfEndSubject,
 } from "@tapedeck/shared/log/subjects";
 import { type TablesEnd, tablesEndSchema } from "@tapedeck/shared/log/tables-end";
+import { wrongSequenceCodes } from "@tapedeck/shared/log/writing/jetstream-writer";
 import { ownValue } from "@tapedeck/shared/own-value";
 import type { SourceName } from "@tapedeck/shared/source";
 import { delay } from "@tapedeck/shared/sync/delay";

@@ -43,8 +43,9 @@ type Named = DeveloperErasure & { readonly developer: string };
 
 /**
  * Erases a developer: first the sessions, the oldest first, each as an erasure of its own; then each source, when the tables
- * have left it, and the source's mark when nothing else is left of it; and last the name in the audit log and in the ends of the sessions' erasures. The log shows what is left, so it
- * may be broken off anywhere and begun again. Rejects when the log is unavailable.
+ * have left it, with its mark as the last message of it; and last the name in the audit log and in the ends of the sessions'
+ * erasures. The log shows what is left, so it may be broken off anywhere and begun again. Rejects when the log is
+ * unavailable.
  */
 export class DeveloperJob {
   readonly #options: DeveloperJobOptions;
@@ -147,8 +148,9 @@ export class DeveloperJob {
     const map = new QueryMapStore(nats);
     while (!signal.aborted && performance.now() < end) {
       const queries = tablesOf(queriesOf(await map.read(), workspace));
-      const asked = { epoch: log.epoch, seq, timeoutMs: tablesMs };
-      const answers = queries.map((query) => requestTablesPassed(nats, workspace, { ...asked, query }));
+      const answers = queries.map((query) =>
+        requestTablesPassed(nats, workspace, { epoch: log.epoch, seq, query, timeoutMs: tablesMs }),
+      );
       if ((await Promise.all(answers)).every((one) => one)) return true;
       await delay(tablesRetryMs, signal);
     }

@@ -1,9 +1,9 @@
 import { headers, type Msg, NoRespondersError } from "nats";
 import { expect, it } from "vitest";
-import { silentLogger } from "../service/logger.ts";
-import { connectNats } from "../service/nats.ts";
-import { startTestNats } from "../testing/nats.ts";
-import { until } from "../testing/until.ts";
+import { silentLogger } from "../../service/logger.ts";
+import { connectNats } from "../../service/nats.ts";
+import { startTestNats } from "../../testing/nats.ts";
+import { until } from "../../testing/until.ts";
 import { publishRequests } from "./publish-requests.ts";
 
 const never = 600_000;

@@ -1,6 +1,6 @@
 import { type Msg, type MsgHdrs, type NatsConnection, NoRespondersError, PermissionViolationError } from "nats";
-import { newInbox } from "../service/nats.ts";
-import { startInterval, stopTimer, type Timer } from "../sync/timers.ts";
+import { newInbox } from "../../service/nats.ts";
+import { startInterval, stopTimer, type Timer } from "../../sync/timers.ts";
 
 /** How often requests are checked for their timeouts. */
 const checkMs = 100;

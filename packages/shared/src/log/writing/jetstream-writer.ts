@@ -1,7 +1,7 @@
 import type { JetStreamManager } from "@nats-io/jetstream";
 import { headers, type MsgHdrs, type NatsConnection, NoRespondersError } from "nats";
-import type { SourceName } from "../source.ts";
-import { encodeBatch } from "./batch.ts";
+import type { SourceName } from "../../source.ts";
+import { encodeBatch } from "../batch.ts";
 import {
   type Cursor,
   fitTogether,
@@ -9,10 +9,10 @@ import {
   type NewEvent,
   type PublishOutcome,
   type WriterMark,
-} from "./log.ts";
-import { indexesPerMessage, type Sequence } from "./offset.ts";
+} from "../log.ts";
+import { indexesPerMessage, type Sequence } from "../offset.ts";
+import { isTextSubject, sourceFilter } from "../subjects.ts";
 import { publishRequests } from "./publish-requests.ts";
-import { isTextSubject, sourceFilter } from "./subjects.ts";
 
 /** The most bytes of one message of the log. */
 export const largestMessageBytes = Math.floor(7.9 * 1024 * 1024);
