@@ -367,7 +367,7 @@ async function deleteSome(database: Database, workspace: string, transactions: n
   const lane = pipelines.lane();
   let left = transactions;
   const killed: Lane = {
-    db: lane.db,
+    ...lane,
     transaction: async (work) => {
       if (left === 0) throw new Error("killed");
       left -= 1;

@@ -1,10 +1,15 @@
 import type { Kysely } from "kysely";
 import type { Database } from "./database.ts";
 import { openPipeline, type Pipeline } from "./pipeline.ts";
+import { PlanStatistics } from "./plan-statistics.ts";
 import type { Schema } from "./schema.ts";
 
 /** What writes tables: one transaction at a time. */
-export type Lane = Pick<Pipeline, "transaction"> & { readonly db: Kysely<Schema> };
+export type Lane = Pick<Pipeline, "transaction"> & {
+  readonly db: Kysely<Schema>;
+  /** Takes note of new events in the tables. */
+  readonly wrote: (events: number) => void;
+};
 
 /** More writers than this at once would only wait for each other's disk. */
 const defaultMax = 4;
@@ -20,10 +25,12 @@ export class Pipelines implements AsyncDisposable {
   readonly #idle: Pipeline[] = [];
   readonly #waiting: (() => void)[] = [];
   readonly #all = new Set<Pipeline>();
+  readonly #statistics: PlanStatistics;
   #taken = 0;
 
   constructor(database: Database, max = defaultMax) {
     this.#database = database;
+    this.#statistics = new PlanStatistics(database);
     this.#max = max;
   }
 
@@ -35,6 +42,7 @@ export class Pipelines implements AsyncDisposable {
     let last: Pipeline | undefined;
     return {
       db: this.#database.db,
+      wrote: (events) => this.#statistics.wrote(events),
       transaction: async (work) => {
         const pipeline = await this.#take(last);
         last = pipeline;
@@ -87,6 +95,6 @@ export class Pipelines implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all([...this.#all].map((one) => one[Symbol.asyncDispose]()));
+    await Promise.all([this.#statistics, ...this.#all].map((one) => one[Symbol.asyncDispose]()));
   }
 }

@@ -66,7 +66,12 @@ export async function* project(options: Project): AsyncGenerator<Projected, void
           return { result, committed: Promise.resolve() };
         });
       after = result.position;
-      return { committed: committed.then(() => ({ ...result, ms: performance.now() - startedAt })) };
+      return {
+        committed: committed.then(() => {
+          connection.wrote(result.events);
+          return { ...result, ms: performance.now() - startedAt };
+        }),
+      };
     });
   } finally {
     left.abort();

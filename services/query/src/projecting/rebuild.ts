@@ -9,13 +9,14 @@ import { type Database, internalSchema, liveSchema, openDatabase } from "../db/d
 import { takeTables } from "../db/lock.ts";
 import { migrate } from "../db/migrate.ts";
 import type { Pipelines } from "../db/pipelines.ts";
+import { analyze } from "../db/plan-statistics.ts";
 import type { CheckpointRow } from "../db/schema.ts";
 import type { View } from "../views/view.ts";
 import { projectionVersion } from "../views/views.ts";
 import type { BatchLimits } from "./batches.ts";
 import { fillViews } from "./fill-views.ts";
 import { type Projected, project } from "./project.ts";
-import { analyze, dropRetired, dropSchemas, hasTables, shadowSchema, swap } from "./swap.ts";
+import { dropRetired, dropSchemas, hasTables, shadowSchema, swap } from "./swap.ts";
 import type { WorkspaceLogs } from "./workspace-logs.ts";
 import { hasEvents } from "./workspace-projection.ts";
 

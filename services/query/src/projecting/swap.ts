@@ -33,14 +33,6 @@ export async function hasTables(db: Kysely<Schema>, schema: string): Promise<boo
 
 export const checkpointOf = (schema: string) => `${internalSchema(schema)}.checkpoint`;
 
-/** Postgres itself analyzes new tables only after a minute or more, and plans queries badly until then. */
-export async function analyze({ db, schema }: Database): Promise<void> {
-  const { rows } = await sql<{ name: string }>`
-    select oid::regclass::text as name from pg_class
-    where relnamespace = any(${schemasOf(schema)}::text[]::regnamespace[]) and relkind in ('r', 'p')`.execute(db);
-  await sql`analyze ${sql.join(rows.map(({ name }) => sql.raw(name)))}`.execute(db);
-}
-
 /**
  * The materialized views that are to be filled now. Undefined when the live tables follow the same log and are ahead, or
  * the signal came: nothing was swapped.
