@@ -6,7 +6,7 @@ import type { Tx } from "../db/database.ts";
 import { StatementError } from "../db/pipeline.ts";
 import { noSwapUntilCommit } from "../db/read.ts";
 import { columnTypes } from "../db/schema.generated.ts";
-import type { CheckpointRow } from "../db/schema.ts";
+import type { CheckpointRow, OperationRow } from "../db/schema.ts";
 import type { EarlierEvents, View } from "../views/view.ts";
 import type { Batch } from "./batches.ts";
 import { isDataError } from "./data-error.ts";
@@ -93,10 +93,11 @@ async function applyViews(
   log: EarlierEvents,
   eventsFor: (view: View) => readonly RecordedEvent[],
 ): Promise<void> {
+  const context = { log, changed: new Map<string, OperationRow>() };
   const applied = new Map<View, Promise<void>>();
   for (const view of views) {
     const before = view.after?.map((one) => applied.get(one));
-    const apply = () => view.apply(tx, eventsFor(view), log);
+    const apply = () => view.apply(tx, eventsFor(view), context);
     applied.set(view, before === undefined ? apply() : Promise.all(before).then(apply));
   }
   // All of them end before the transaction does: what a view sent after a rollback would be committed by itself.

@@ -5,6 +5,7 @@ import type { Database } from "../db/database.ts";
 import { eventBlocks } from "../views/events/blocks.ts";
 import { eventGroups } from "../views/events/groups.ts";
 import { eventPositions } from "../views/events/positions.ts";
+import type { BatchContext } from "../views/view.ts";
 
 /** The events as a log has them whose messages hold several. `size`: how many the next message holds. */
 export function inMessages(events: readonly Event[], size: () => number): readonly RecordedEvent[] {
@@ -18,7 +19,7 @@ export function inMessages(events: readonly Event[], size: () => number): readon
   return recorded;
 }
 
-const nothingEarlier = { read: () => emptyOf() };
+const context = (): BatchContext => ({ log: { read: () => emptyOf() }, changed: new Map() });
 
 async function* emptyOf(): AsyncGenerator<RecordedEvent, void> {}
 
@@ -29,7 +30,7 @@ export async function applyInBatches({ db }: Database, events: readonly Recorded
     const batch = left.splice(0, size());
     for (const own of Map.groupBy(batch, ({ event }) => event.source.split("/")[0]).values()) {
       await db.transaction().execute(async (tx) => {
-        for (const view of [eventGroups, eventBlocks, eventPositions]) await view.apply(tx, own, nothingEarlier);
+        for (const view of [eventGroups, eventBlocks, eventPositions]) await view.apply(tx, own, context());
       });
     }
   }

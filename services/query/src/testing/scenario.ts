@@ -230,7 +230,7 @@ function skaffoldSession(session: string, add: Add) {
     },
     text(text: string, at?: number) {
       v2(
-        { kind: "log.written", detail: { $case: "text", value: { text } } },
+        { kind: "log.written", operation: ref(""), detail: { $case: "text", value: { text } } },
         { event_type: { $case: "skaffoldLogEvent", value: { message: text } } },
         at,
       );

@@ -1,9 +1,17 @@
 import type { LogReader, RecordedEvent } from "@tapedeck/shared/log/log";
 import { type SourceName, sourceParts } from "@tapedeck/shared/source";
 import type { Tx } from "../db/database.ts";
-import type { Schema } from "../db/schema.ts";
+import type { OperationRow, Schema } from "../db/schema.ts";
 
 export type EarlierEvents = Pick<LogReader, "read">;
+
+/** What views know of a batch besides its events. */
+export type BatchContext = {
+  /** For events before the batch. What they say depends on their positions, which are given. */
+  readonly log: EarlierEvents;
+  /** The operations that the views before have changed, by id. Rows may have changed again since. */
+  readonly changed: Map<string, OperationRow>;
+};
 
 /**
  * A view of the log. What it writes depends on the events alone, never on how they were cut into batches. Its tables and
@@ -19,8 +27,7 @@ export type View = {
   readonly countsErased?: true;
   /** Views that have to be applied before this one, which reads what they write. */
   readonly after?: readonly View[];
-  /** `log`: for events before the batch. What they say depends on their positions, which are given. */
-  readonly apply: (tx: Tx, batch: readonly RecordedEvent[], log: EarlierEvents) => Promise<void>;
+  readonly apply: (tx: Tx, batch: readonly RecordedEvent[], context: BatchContext) => Promise<void>;
 };
 
 export function sourceColumns(source: string) {

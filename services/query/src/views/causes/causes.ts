@@ -12,6 +12,7 @@ import { unitOf, wholeSession } from "../history/unit.ts";
 import { firstFailed, type LoopKey, loopName } from "../loops/finished-loop.ts";
 import { finishLoops, loops } from "../loops/loops.ts";
 import { endsSession, stepOf } from "../operations/pairing.ts";
+import { isInformative } from "../sessions/row.ts";
 import { sessions } from "../sessions/sessions.ts";
 import type { View } from "../view.ts";
 import { adviceIn, type CauseColumns, causeColumnsOf, explained, noCause } from "./cause-columns.ts";
@@ -29,15 +30,19 @@ export const causes: View = {
   version: 3,
   sessionTables: ["failed_outputs"],
   after: [loops, sessions],
-  async apply(tx, batch, log) {
+  async apply(tx, batch, { log, changed }) {
     const output = new OutputReader(tx, log, batch);
     const ended = failuresOf(batch);
     const late = await sessionsWithFailures(tx, [...output.bySession.keys()]);
-    const [own, later] = await Promise.all([failedIn(tx, batch, ended), failedBefore(tx, output, late)]);
-    const failed = [...new Map([...own, ...later].map((row) => [row.id, row])).values()];
-    await removeOutputs(tx, batch);
-    await explainOperations(tx, output, failed);
-    await explainLoops(tx, output, [...ended, ...failed, ...(await unfinishedLoops(tx, endedIn(batch)))]);
+    const later = await failedBefore(tx, output, late);
+    const failed = [...new Map([...failedIn(batch, changed), ...later].map((row) => [row.id, row])).values()];
+    await removeOutputs(tx, batch, changed);
+    const unfinished = await unfinishedLoops(tx, endedIn(batch));
+    const explained = [
+      ...(await explainOperations(tx, output, failed)),
+      ...(await explainLoops(tx, output, [...ended, ...failed, ...unfinished])),
+    ];
+    for (const row of explained) changed.set(row.id, row);
     await explainSessions(tx, output, [
       ...endedIn(batch),
       ...[...ended, ...failed, ...late].map(({ session }) => session),
@@ -86,18 +91,16 @@ async function sessionsWithFailures(tx: Tx, names: readonly string[]): Promise<r
   return rows;
 }
 
-async function failedIn(
-  tx: Tx,
+/** The steps that failed in the batch, as far as a later end has not said otherwise. */
+function failedIn(
   batch: readonly RecordedEvent[],
-  keys: readonly LoopKey[],
-): Promise<readonly OperationRow[]> {
-  if (keys.length === 0) return [];
-  const { rows } = await sql<OperationRow>`
-    select o.* from unnest(${keys.map(({ session }) => session)}::text[], ${keys.map(({ runner }) => runner)}::int[],
-      ${keys.map(({ loop }) => loop)}::int[]) as requested (session, runner, loop) join operations o using (session, runner, loop)
-    where o.outcome = 'failed' and not o.injected and o.kind <> 'loop'
-      and o.end_position between ${batch[0]?.offset ?? logStart} and ${batch.at(-1)?.offset ?? logStart}`.execute(tx);
-  return rows;
+  changed: ReadonlyMap<string, OperationRow>,
+): readonly OperationRow[] {
+  const first = batch[0]?.offset ?? logStart;
+  return [...changed.values()].filter(
+    ({ outcome, injected, kind, end_position }) =>
+      outcome === "failed" && !injected && kind !== "loop" && (end_position ?? logStart) >= first,
+  );
 }
 
 /** The failures from before the batch that printed some of its text. */
@@ -117,7 +120,11 @@ async function failedBefore(
   return (await Promise.all(found)).flat();
 }
 
-async function explainOperations(tx: Tx, output: OutputReader, rows: readonly OperationRow[]): Promise<void> {
+async function explainOperations(
+  tx: Tx,
+  output: OutputReader,
+  rows: readonly OperationRow[],
+): Promise<readonly OperationRow[]> {
   const ranges = await rangesOf(tx, rows);
   const found = await inTurn(rows, async (row) => {
     const exit = row.exit_code === null || row.exit_code === 0 ? "" : `exit status ${row.exit_code}`;
@@ -138,6 +145,7 @@ async function explainOperations(tx: Tx, output: OutputReader, rows: readonly Op
       return { id, source, session, ...step, recorded_at: endedAt, text: printed };
     }),
   );
+  return rows;
 }
 
 /** What was printed stays to be searched, as far as it was read. */
@@ -151,22 +159,18 @@ async function writeOutputs(tx: Tx, rows: readonly FailedOutputRow[]): Promise<v
 }
 
 /** The last end of a step counts, and a session may go on. */
-async function removeOutputs(tx: Tx, batch: readonly RecordedEvent[]): Promise<void> {
-  const sessions = [...new Set(batch.filter(isEnd).map(({ event }) => event.session))];
-  if (sessions.length === 0) return;
+async function removeOutputs(
+  tx: Tx,
+  batch: readonly RecordedEvent[],
+  changed: ReadonlyMap<string, OperationRow>,
+): Promise<void> {
+  const operations = [...changed.values()].filter(({ outcome }) => outcome !== "failed").map(({ id }) => id);
+  const sessions = new Set(batch.filter(({ event }) => isInformative(event)).map(({ event }) => event.session));
+  if (operations.length + sessions.size === 0) return;
   await sql`
-    delete from failed_outputs f where f.session = any(${sessions}::text[])
-      and not exists (select from operations o where o.id = f.id and o.outcome = 'failed')
-      and not exists (
+    delete from failed_outputs f where f.id = any(${operations}::text[])
+      or f.id = any(${[...sessions]}::text[]) and not exists (
         select from sessions s where s.session = f.id and s.exit_code <> 0 and s.end_position is not null)`.execute(tx);
-}
-
-function isEnd(recorded: RecordedEvent): boolean {
-  return (
-    stepOf(recorded)?.does === "end" ||
-    recorded.event.kind === "upstream.restored" ||
-    recorded.event.kind === "session.started"
-  );
 }
 
 async function explainOutput(
@@ -175,10 +179,9 @@ async function explainOutput(
   printer: Printer,
   summary: string,
 ): Promise<ReadOutput> {
-  const events = await output.read(range);
-  const printed = textOf(events.filter((one) => isPrintedBy(one, printer)));
+  const { printed: events, end } = await output.read(range, printer);
+  const printed = textOf(events);
   const columns = explained({ output: printed, summary, step: printer.kind });
-  const end = events.find(({ offset }) => offset === range.end);
   const read = { text: end === undefined ? "" : printed, endedAt: end === undefined ? "" : textOfDate(end.recordedAt) };
   if (columns.advice !== "" || columns.reason === "") return { columns, ...read };
   return { columns: { ...columns, advice: adviceIn(end?.event.error?.suggestions ?? []) }, ...read };
@@ -202,18 +205,22 @@ async function rangesOf(tx: Tx, rows: readonly OperationRow[]): Promise<Readonly
     left join lateral (
       select max(b.end_position) as position from operations b
       where b.session = o.session and b.runner = o.runner and b.loop = 0 and b.kind = o.kind and b.subject = o.subject
-        and b.instance = o.instance and b.start_position < o.start_position) before on o.loop = 0
+        and b.instance = o.instance and hashtext(b.subject) = hashtext(o.subject)
+        and hashtext(b.instance) = hashtext(o.instance) and b.start_position < o.start_position) before on o.loop = 0
     left join lateral (
       select min(n.start_position) as position from operations n
       where n.session = o.session and n.runner = o.runner and n.loop = 0 and n.kind = o.kind and n.subject = o.subject
-        and n.instance = o.instance and n.start_position > o.end_position) next on o.loop = 0`.execute(tx);
+        and n.instance = o.instance and hashtext(n.subject) = hashtext(o.subject)
+        and hashtext(n.instance) = hashtext(o.instance) and n.start_position > o.end_position) next on o.loop = 0`.execute(
+    tx,
+  );
   return new Map(ranges.map(({ id, ...range }) => [id, range]));
 }
 
 /** A loop's cause is that of the step that failed first in it. */
-async function explainLoops(tx: Tx, output: OutputReader, keys: readonly LoopKey[]): Promise<void> {
+async function explainLoops(tx: Tx, output: OutputReader, keys: readonly LoopKey[]): Promise<readonly OperationRow[]> {
   const ofLoops = keys.filter(({ loop }) => loop > 0);
-  if (ofLoops.length === 0) return;
+  if (ofLoops.length === 0) return [];
   const column = (name: keyof LoopKey) => ofLoops.map((key) => key[name]);
   const { rows } = await sql<OperationRow>`
     with requested as (
@@ -242,6 +249,7 @@ async function explainLoops(tx: Tx, output: OutputReader, keys: readonly LoopKey
     found.filter((one) => one !== undefined),
   );
   await finishLoops(tx, ofLoops, []);
+  return rows.filter(({ kind }) => kind === "loop");
 }
 
 type SessionState = SessionRow & {

@@ -7,6 +7,7 @@ import { searchBranches } from "../../api/event-search.ts";
 import type { Tx } from "../../db/database.ts";
 import { blockOf } from "../events/blocks.ts";
 import type { EarlierEvents } from "../view.ts";
+import { isPrintedBy, type Printer } from "./output.ts";
 
 /**
  * How many events of text are read for each failure: the first ones, those before its end, and those after it.
@@ -57,23 +58,41 @@ export class OutputReader {
     return this.#bySession;
   }
 
-  /** In the order of the log, with the event of the end. */
-  async read({ session, source, after, start, end, until }: OutputRange): Promise<readonly RecordedEvent[]> {
+  /**
+   * What `printer` printed, in the order of the log, and the event of the end. Text before the end is read from its end
+   * on, up to where an earlier loop printed it and nothing else did: a failure costs its own output.
+   */
+  async read({ session, source, after, start, end, until }: OutputRange, printer: Printer): Promise<ReadText> {
     const find = (range: Range) => this.#find({ session, source }, range);
     const last = justBefore(until);
-    const parts = await Promise.all([
+    const [first, before, late] = await Promise.all([
       find({ after: start, until: end, limit: maxText.first, newest: false }),
       find({ after, until: end, limit: maxText.last, newest: true }),
       find({ after: end, until: last, limit: maxText.late, newest: false }),
     ]);
-    const offsets = [...new Set([...parts.flat(), end])].toSorted((a, b) => a - b);
-    const missing = offsets.filter((offset) => !this.#byOffset.has(offset));
-    const read: RecordedEvent[] = [];
-    if (missing.length > 0) {
-      for await (const recorded of this.#log.read(missing, new AbortController().signal)) read.push(recorded);
+    const read = new Map<Offset, RecordedEvent>();
+    const left = [...before];
+    const next = left.splice(-firstPart);
+    await this.#readInto(read, [...first, ...next, end, ...late]);
+    for (let part = next; left.length > 0 && !isEarlier(eventsAt(read, part), printer); ) {
+      part = left.splice(-2 * part.length);
+      await this.#readInto(read, part);
     }
-    const known = new Map(read.map((recorded) => [recorded.offset, recorded]));
-    return offsets.flatMap((offset) => this.#byOffset.get(offset) ?? known.get(offset) ?? []);
+    const events = [...read.values()].toSorted((a, b) => a.offset - b.offset);
+    return { printed: events.filter((one) => isPrintedBy(one, printer)), end: read.get(end) };
+  }
+
+  async #readInto(read: Map<Offset, RecordedEvent>, offsets: readonly Offset[]): Promise<void> {
+    const unread = [...new Set(offsets)].filter((offset) => !read.has(offset)).toSorted((a, b) => a - b);
+    const missing: Offset[] = [];
+    for (const offset of unread) {
+      const known = this.#byOffset.get(offset);
+      if (known === undefined) missing.push(offset);
+      else read.set(offset, known);
+    }
+    if (missing.length === 0) return;
+    const events = this.#log.read(missing, new AbortController().signal);
+    for await (const recorded of events) read.set(recorded.offset, recorded);
   }
 
   /** Where failures must end at least so that text of this batch may belong to them. */
@@ -102,6 +121,28 @@ export class OutputReader {
     return searchBranches(this.#tx, groups, { ...range, workspace, subjects: [], firstBlock, by: "session" });
   }
 }
+
+/** How many events of text before the end are read at first. */
+const firstPart = 50;
+
+function eventsAt(read: ReadonlyMap<Offset, RecordedEvent>, offsets: readonly Offset[]): readonly RecordedEvent[] {
+  return offsets.flatMap((offset) => read.get(offset) ?? []);
+}
+
+/** Whether a loop before that of the printer printed some of this text, and the printer none. */
+function isEarlier(texts: readonly RecordedEvent[], printer: Printer): boolean {
+  if (printer.loop === 0 || texts.some((text) => isPrintedBy(text, printer))) return false;
+  return texts.some(({ event: { operation } }) => {
+    if (operation === undefined || operation.loop === 0) return false;
+    return operation.runner < printer.runner || (operation.runner === printer.runner && operation.loop < printer.loop);
+  });
+}
+
+export type ReadText = {
+  readonly printed: readonly RecordedEvent[];
+  /** The event of the end; undefined: it can't be read. */
+  readonly end: RecordedEvent | undefined;
+};
 
 type Of = Pick<OutputRange, "session" | "source">;
 type Range = {

@@ -1,14 +1,15 @@
 import { isDeepStrictEqual } from "node:util";
-import { isTextKind } from "@tapedeck/shared/events/kinds";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { sql } from "kysely";
 import type { Tx } from "../../db/database.ts";
+import { isBuildOutsideLoops } from "../../db/migrations/0001-tables/conditions.ts";
 import type { OperationRow, SessionRow } from "../../db/schema.ts";
 import { find, table, upsert } from "../../db/table.ts";
 import { textOfDate } from "../../db/timestamp.ts";
 import { causes } from "../causes/causes.ts";
+import { earliestLabels } from "../loops/loop-labels.ts";
 import { newestOf } from "../operations/operations.ts";
-import { endsSession, type Pairing, pairingKey, stepOf } from "../operations/pairing.ts";
+import { type Pairing, pairingKey, stepOf } from "../operations/pairing.ts";
 import { isInformative } from "../sessions/row.ts";
 import type { View } from "../view.ts";
 import { rowOfOperation, rowOfSession, type UnitDetails } from "./row.ts";
@@ -23,10 +24,10 @@ export const history: View = {
   version: 1,
   sessionTables: ["history"],
   after: [causes],
-  async apply(tx, batch) {
+  async apply(tx, batch, { changed }) {
     const [touched, others, sessions] = await Promise.all([
       newestOf(tx, touchedUnits(batch)),
-      otherUnits(tx, batch),
+      otherUnits(tx, batch, changed),
       changedSessions(tx, batch),
     ]);
     const operations = newestOfUnits([...touched, ...others].filter(({ injected }) => !injected));
@@ -61,6 +62,9 @@ export const history: View = {
     );
   },
 };
+
+/** The condition is that of an index. */
+const buildOutsideLoops = sql.raw(isBuildOutsideLoops);
 
 type Key = { readonly session: string; readonly unit: string };
 
@@ -103,21 +107,23 @@ function newestOfUnits(rows: readonly OperationRow[]): readonly OperationRow[] {
  * Units that change without a step of theirs: those that ran when their session ended, those whose labels or causes came
  * late, and the commands of the jobs that change.
  */
-async function otherUnits(tx: Tx, batch: readonly RecordedEvent[]): Promise<readonly OperationRow[]> {
-  const sessionsOf = (isOf: (event: RecordedEvent["event"]) => boolean) => [
-    ...new Set(batch.filter(({ event }) => isOf(event)).map(({ event }) => event.session)),
-  ];
-  const ended = sessionsOf(endsSession);
-  const labelled = sessionsOf(({ kind }) => kind === "session.labelled");
-  const printed = sessionsOf(({ kind }) => isTextKind(kind));
-  const jobs = touchedUnits(batch).filter(({ kind }) => kind === "job");
-  if ([ended, labelled, printed, jobs].every(({ length }) => length === 0)) return [];
+async function otherUnits(
+  tx: Tx,
+  batch: readonly RecordedEvent[],
+  changed: ReadonlyMap<string, OperationRow>,
+): Promise<readonly OperationRow[]> {
+  const touched = touchedUnits(batch);
+  const touchedKeys = new Set(touched.map(pairingKey));
+  const others = [...changed.values()].filter((row) => units.has(row.kind) && !touchedKeys.has(pairingKey(row)));
+  const labelled = earliestLabels(batch);
+  const jobs = touched.filter(({ kind }) => kind === "job");
+  if (others.length + labelled.size + jobs.length === 0) return [];
   const { rows } = await sql<OperationRow>`
-    select o.* from history h join operations o on o.id = h.id
-    where h.session = any(${ended}::text[]) and h.outcome = '' or h.session = any(${labelled}::text[]) and h.kind = 'loop'
+    select o.* from operations o where o.id = any(${others.map(({ id }) => id)}::text[])
     union
-    select o.* from history h join operations o on o.id = h.id
-    where h.session = any(${printed}::text[]) and (h.reason <> '' or h.outcome = 'failed') and h.cause <> o.cause
+    select o.* from unnest(${[...labelled.keys()]}::text[], ${[...labelled.values()]}::timestamptz[]) as given (session, at)
+      join operations o on o.session = given.session and o.started_at >= given.at
+    where o.kind = 'loop' and not o.injected
     union
     select o.* from unnest(${jobs.map(({ session }) => session)}::text[], ${jobs.map(({ subject }) => subject)}::text[])
       as requested (session, job)
@@ -148,10 +154,13 @@ async function detailsOf(tx: Tx, keys: readonly Key[]): Promise<ReadonlyMap<stri
     select requested.session, requested.unit,
       jsonb_strip_nulls(coalesce(s.labels, '{}') || coalesce(c.labels, '{}')) as labels,
       array(
-        select distinct o.subject from operations o
-        where o.session = requested.session and o.kind = 'build' and o.subject <> '' and not o.injected
-          and case when requested.unit like '%.%' then o.runner = requested.runner and o.loop = requested.loop
-            else requested.unit = '' and o.loop = 0 end
+        select distinct b.subject from (
+          select o.subject from operations o
+          where o.session = requested.session and o.runner = requested.runner and o.loop = requested.loop
+            and o.kind = 'build' and o.subject <> '' and not o.injected
+          union all
+          select o.subject from operations o
+          where requested.unit = '' and o.session = requested.session and ${buildOutsideLoops}) b
         order by 1 limit ${maxArtifacts}) as artifacts
     from (
       select session, unit, case when unit ~ '^\\d+\\.\\d+$' then split_part(unit, '.', 1)::int end as runner,

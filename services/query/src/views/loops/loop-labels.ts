@@ -13,7 +13,7 @@ const sessionLabels = table("session_labels", ["session", "at", "ns", "position"
 export async function applyLabels(tx: Tx, batch: readonly RecordedEvent[], begun: readonly LoopKey[]): Promise<void> {
   const labelled = batch.flatMap((recorded) => labelsIn(recorded) ?? []);
   await upsert(tx, sessionLabels, labelled);
-  const earliest = new Map(labelled.toSorted((a, b) => (a.at < b.at ? 1 : -1)).map(({ session, at }) => [session, at]));
+  const earliest = earliestOf(labelled);
   if (earliest.size === 0 && begun.length === 0) return;
   const column = (name: keyof LoopKey) => begun.map((loop) => loop[name]);
   // The event may be recorded after the loop that it is about, and after loops that follow it.
@@ -37,6 +37,15 @@ export async function applyLabels(tx: Tx, batch: readonly RecordedEvent[], begun
     -- As in finished_loops, the first of two counts.
     order by o.session, o.runner, o.loop, o.start_position, o.id
     on conflict (session, runner, loop) do update set labels = excluded.labels`.execute(tx);
+}
+
+/** From when on the batch's labels hold, by session. */
+export function earliestLabels(batch: readonly RecordedEvent[]): ReadonlyMap<string, string> {
+  return earliestOf(batch.flatMap((recorded) => labelsIn(recorded) ?? []));
+}
+
+function earliestOf(labelled: readonly SessionLabelsRow[]): ReadonlyMap<string, string> {
+  return new Map(labelled.toSorted((a, b) => (a.at < b.at ? 1 : -1)).map(({ session, at }) => [session, at]));
 }
 
 /** A label without a value is null. */

@@ -13,10 +13,12 @@ export const operations: View = {
   name: "operations",
   version: 2,
   sessionTables: ["operations"],
-  async apply(tx, batch) {
+  async apply(tx, batch, { changed }) {
     const steps = batch.filter((recorded) => endsSession(recorded.event) || stepOf(recorded) !== undefined);
     const [known, open] = await Promise.all([newest(tx, steps), running(tx, steps)]);
-    await upsert(tx, operationsTable, rowsAfter([...known, ...open], steps));
+    const rows = rowsAfter([...known, ...open], steps);
+    for (const row of rows) changed.set(row.id, row);
+    await upsert(tx, operationsTable, rows);
   },
 };
 
@@ -39,9 +41,12 @@ export async function newestOf(tx: Tx, keys: readonly Pairing[]): Promise<readon
       ${keys.map(({ subject }) => subject)}::text[], ${keys.map(({ instance }) => instance)}::text[])
       as requested (session, runner, loop, kind, subject, instance)
     cross join lateral (
-      select * from operations where session = requested.session and runner = requested.runner and loop = requested.loop
-        and kind = requested.kind and subject = requested.subject and instance = requested.instance
-        and hashtext(subject) = hashtext(requested.subject) and hashtext(instance) = hashtext(requested.instance)
+      select * from (
+        select * from operations where session = requested.session and runner = requested.runner and loop = requested.loop
+          and kind = requested.kind and subject = requested.subject and instance = requested.instance
+          and hashtext(subject) = hashtext(requested.subject) and hashtext(instance) = hashtext(requested.instance)
+        -- Else an index in the order of positions may be read to its end.
+        offset 0) as own
       order by start_position desc limit 1) as o
   `.execute(tx);
   return rows;

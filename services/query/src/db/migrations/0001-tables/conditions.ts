@@ -11,6 +11,9 @@ export const isOwnBuild = `${isBuild} and not injected`;
 
 export const isFailedBuild = `${isBuild} and outcome = 'failed' and not cache_hit and not injected`;
 
+/** A build of an artifact by a command that has no loops. */
+export const isBuildOutsideLoops = "kind = 'build' and loop = 0 and subject <> '' and not injected";
+
 /** A failed step in a loop or outside of loops. */
 export const isFailedStep = "outcome = 'failed' and not injected and kind not in ('loop', 'job', 'pod')";
 

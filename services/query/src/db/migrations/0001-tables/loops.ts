@@ -45,8 +45,8 @@ export const loopTables: readonly string[] = [
     end_position bigint not null,${causeColumns}
   )`,
   `create index on finished_loops (session, runner, loop)`,
-  // The loops of a source in their order, with the columns that distinguish good from bad.
-  `create index finished_loops_by_source on finished_loops (source, start_position) include (outcome, ended_at)`,
+  // The next good or bad loop of a source is found in one step, however many others are between.
+  "create index finished_loops_by_source on finished_loops (source, outcome, start_position)",
   // Holds all that a page of trends counts, so that a range of time is read from the index alone.
   `create index finished_loops_by_time on finished_loops (started_at)
     include (workspace, developer, project, source, outcome, duration_ms, next_after_ms,
@@ -114,18 +114,28 @@ const triggers = {
 const columns =
   "loop_id, source, start_position, failed_at, green_loop_id, green_at, green_start_position, green_end_position";
 
-/** The rows that red_times has of loops: from a good loop (or the first) to a good one (or the last), those of `around`. */
+/**
+ * The rows that red_times has of loops, from a good loop (or the first) to a good one (or the last), those of `around`: the
+ * first bad loop after each good one, with the next good one.
+ */
 const redsAround = `
     select f.id, f.source, f.start_position, f.ended_at, g.id, g.ended_at, g.start_position, g.end_position
-    from (
-      select l.id, l.source, l.start_position, l.ended_at, l.outcome,
-        lag(l.outcome) over (partition by l.source order by l.start_position) as before,
-        min(l.start_position) filter (where l.outcome = 'succeeded')
-          over (partition by l.source order by l.start_position desc) as green
-      from around a join %1$I.finished_loops l
-                on l.source = a.source and l.start_position > a.good and l.start_position <= a.next_good where l.outcome in ('succeeded', 'failed')) f
-    left join %1$I.finished_loops g on g.source = f.source and g.start_position = f.green and g.outcome = 'succeeded'
-    where f.outcome = 'failed' and f.before is distinct from 'failed'
+    from around a
+    cross join lateral (
+      select a.good as position
+      union all
+      select l.start_position from %1$I.finished_loops l
+      where l.source = a.source and l.start_position > a.good and l.start_position < a.next_good
+        and l.outcome = 'succeeded') good
+    cross join lateral (
+      select l.* from %1$I.finished_loops l
+      where l.source = a.source and l.start_position > good.position and l.outcome = 'failed'
+      order by l.start_position limit 1) f
+    left join lateral (
+      select l.* from %1$I.finished_loops l
+      where l.source = a.source and l.start_position > good.position and l.outcome = 'succeeded'
+      order by l.start_position limit 1) g on true
+    where g.start_position is null or f.start_position < g.start_position
     on conflict (loop_id) do nothing`;
 
 /**

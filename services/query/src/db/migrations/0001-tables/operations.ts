@@ -1,5 +1,5 @@
 import { causeColumns } from "./causes.ts";
-import { day, isBuild, isFailedBuild, isFailedStep } from "./conditions.ts";
+import { day, isBuild, isBuildOutsideLoops, isFailedBuild, isFailedStep } from "./conditions.ts";
 
 /** Builds, loops, pods, commands: what has a start and an end. */
 export const operationTables: readonly string[] = [
@@ -63,6 +63,9 @@ export const operationTables: readonly string[] = [
   `create index failures_by_time on operations (coalesce(started_at, ended_at)) where outcome = 'failed'`,
   // A failure is dated by its end. The conditions are those of the view failures.
   `create index failures_by_end on operations (ended_at) where ${isFailedStep}`,
+  `create index builds_outside_loops on operations (session, subject) where ${isBuildOutsideLoops}`,
+  // The newest failures of a session, however many others it has.
+  `create index failed_steps_by_end on operations (session, end_position) where ${isFailedStep}`,
   `create index failed_steps on operations (session, runner, loop, ended_at) where ${isFailedStep}`,
   "create index failed_jobs on operations (ended_at) where kind = 'job' and outcome = 'failed' and not injected",
   // The view command_times dates a command so.
