@@ -211,6 +211,7 @@ export class NatsCluster implements AsyncDisposable {
     const routes = this.#routes.filter(({ from }) => from === name);
     const [ofClients, ofRoutes] = this.#secured === undefined ? ["", ""] : tlsOf(this.#secured);
     return `server_name: ${name}
+server_tags: [${name}, test]
 listen: "127.0.0.1:${port}"
 http: "127.0.0.1:${monitorPort}"
 client_advertise: "127.0.0.1:${forClients.port}"

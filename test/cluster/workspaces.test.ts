@@ -1,5 +1,6 @@
 import { mkdtemp } from "node:fs/promises";
 import { join } from "node:path";
+import { jetstreamManager } from "@nats-io/jetstream";
 import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import { streamOf } from "@tapedeck/shared/log/subjects";
@@ -116,6 +117,39 @@ class Talk implements Disposable {
     stopTimer(this.#timer);
   }
 }
+
+it("the log of a workspace begins on the servers, and with the copies, that its settings name", async () => {
+  await using cleanup = new AsyncDisposableStack();
+  const { folder } = cleanup.use(await temporaryFolder());
+  const nats = cleanup.use(await NatsCluster.start(await mkdtemp(join(inject("serversFolder"), "cluster-"))));
+  const logs = [
+    { workspaces: ["here"], placement: ["nats-2"] },
+    { workspaces: ["safe-*"], replicas: 3, placement: ["test"] },
+  ];
+  const ingest = cleanup.use(
+    await startServiceProcess("ingest", {
+      TAPEDECK_NATS_URL: nats.url,
+      TAPEDECK_NATS_LOGS: JSON.stringify(logs),
+      TAPEDECK_NATS_SYNC_ALWAYS: "true",
+      TAPEDECK_SOURCES: "[]",
+      TAPEDECK_INGEST_SPILL_DIR: join(folder, "ingest"),
+    }),
+  );
+  const connection = cleanup.adopt(await connect({ servers: nats.url }), (nc) => nc.close());
+  const jsm = await jetstreamManager(connection);
+  for (const workspace of ["here", "safe-1", "other"]) {
+    const team = cleanup.use(await Team.start(workspace, folder, ingest.addresses.grpc ?? ""));
+    team.say();
+    await team.recorded();
+  }
+  const placeOf = async (workspace: string) => {
+    const { cluster } = await jsm.streams.info(streamOf(workspace));
+    return { leader: cluster?.leader, others: (cluster?.replicas ?? []).length };
+  };
+  expect(await placeOf("here")).toEqual({ leader: "nats-2", others: 0 });
+  expect(await placeOf("safe-1")).toMatchObject({ others: 2 });
+  expect(await placeOf("other")).toMatchObject({ others: 0 });
+});
 
 it("two hundred workspaces on three nodes lose nothing when a node is lost and comes back", {
   timeout: 3_600_000,

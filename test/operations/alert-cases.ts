@@ -43,6 +43,15 @@ export const alertCases: Readonly<Record<string, readonly AlertCase[]>> = {
       summary: "Nothing is recorded: the log's disk is full.",
     },
   ],
+  TapedeckWorkspaceFull: [
+    {
+      series: { 'tapedeck_ingest_logs_at_quota{instance="ingest-1"}': "0x5 2x5 0x10" },
+      quietAt: ["5m", "12m"],
+      firesAt: "8m",
+      labels: { instance: "ingest-1" },
+      summary: "Nothing is recorded in 2 workspaces: their logs are as large as they may be.",
+    },
+  ],
   TapedeckLogDamaged: [
     {
       series: { [`tapedeck_ingest_log_lost_events{source="${shop}"}`]: "0x5 3x2000" },

@@ -179,6 +179,12 @@ export const procedures: Readonly<Record<string, readonly (readonly [path: strin
       "a log without room is reported, and with room recording goes on by itself with all that waited",
     ],
   ],
+  TapedeckWorkspaceFull: [
+    [
+      "services/ingest/src/log-quota.nats.test.ts",
+      "a log that is full by its settings is said to be, and goes on with all that waited once it may grow",
+    ],
+  ],
   TapedeckLogDamaged: [
     [
       "services/ingest/src/damage/damage.nats.long.test.ts",

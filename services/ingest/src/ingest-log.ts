@@ -42,7 +42,10 @@ export class IngestLog implements AsyncDisposable {
   readonly failures: PublishFailures;
   readonly retentions: Retentions;
   readonly #checks = new Semaphore(1);
-  readonly #watches = new Map<string, { readonly watch: DamageWatch; readonly stop: AbortController }>();
+  readonly #watches = new Map<
+    string,
+    { readonly watch: DamageWatch; readonly stop: AbortController; readonly store: OpenStore }
+  >();
   /** The workspaces whose log can't be used, with the sentences for people. */
   readonly #unusable = new Map<string, string>();
   readonly #audit: MaintenanceAudit;
@@ -84,7 +87,12 @@ export class IngestLog implements AsyncDisposable {
 
   get warnings(): readonly string[] {
     const damaged = [...this.#watches.values()].map(({ watch }) => watch.warning);
-    return [...damaged.filter((warning) => warning !== undefined), ...this.#unusable.values()];
+    return [...damaged.filter((warning) => warning !== undefined), ...this.#unusable.values(), ...this.full];
+  }
+
+  /** Why nothing is recorded in workspaces whose logs are as large as they may be, a sentence for each. */
+  get full(): readonly string[] {
+    return [...this.#watches.values()].flatMap(({ store }) => store.whyFull() ?? []);
   }
 
   /** Rejects when the log of the own workspace can't be asked. */
@@ -173,7 +181,7 @@ export class IngestLog implements AsyncDisposable {
     const stop = new AbortController();
     const signal = AbortSignal.any([this.#stop.signal, stop.signal]);
     const watch = watchDamage({ store, ingest, recordFact, ...config.check, turns: this.#checks, logger, signal });
-    this.#watches.set(store.workspace, { watch, stop });
+    this.#watches.set(store.workspace, { watch, stop, store });
   }
 
   /** The workspace is being removed: nothing is to write into a log of its name by itself. */

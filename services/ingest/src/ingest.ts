@@ -41,6 +41,7 @@ export async function startIngest(config: IngestConfig, logger: Logger): Promise
   const metrics = ingestMetrics({
     spills: () => [...locals].map(([source, { spill }]) => [source, spill()] as const),
     isFull: () => log.failures.isFull,
+    atQuota: () => log.full.length,
     damage: () => log.damage,
     connected: () => [...recorder.recording].map(([source, { connected }]) => [source, connected] as const),
   });

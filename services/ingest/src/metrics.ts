@@ -19,11 +19,13 @@ export type IngestGauges = {
   readonly spills: () => Iterable<readonly [SourceName, SpillState]>;
   readonly connected: () => Iterable<readonly [SourceName, boolean]>;
   readonly isFull: () => boolean;
+  /** How many workspaces have a log that is as large as it may be. */
+  readonly atQuota: () => number;
   /** Undefined before the log was read. */
   readonly damage: () => readonly DamageState[];
 };
 
-export function ingestMetrics({ spills, connected, isFull, damage }: IngestGauges): IngestMetrics {
+export function ingestMetrics({ spills, connected, isFull, atQuota, damage }: IngestGauges): IngestMetrics {
   const registry = createMetrics("ingest");
   const registers = [registry];
   const counter = <Label extends string>(name: string, help: string, labelNames: readonly Label[]) =>
@@ -46,7 +48,7 @@ export function ingestMetrics({ spills, connected, isFull, damage }: IngestGauge
     "bound",
   ]);
   sourceGauges(registry, { spills, connected });
-  logGauges(registry, { isFull, damage });
+  logGauges(registry, { isFull, atQuota, damage });
   return {
     registry,
     listener(source) {
@@ -171,7 +173,10 @@ function sourceGauges(registry: Registry, { spills, connected }: Pick<IngestGaug
 }
 
 /** The state of the log itself. */
-function logGauges(registry: Registry, { isFull, damage }: Pick<IngestGauges, "isFull" | "damage">): void {
+function logGauges(
+  registry: Registry,
+  { isFull, atQuota, damage }: Pick<IngestGauges, "isFull" | "atQuota" | "damage">,
+): void {
   const registers = [registry];
   new Gauge({
     name: "tapedeck_ingest_log_full",
@@ -179,6 +184,14 @@ function logGauges(registry: Registry, { isFull, damage }: Pick<IngestGauges, "i
     registers,
     collect() {
       this.set(isFull() ? 1 : 0);
+    },
+  });
+  new Gauge({
+    name: "tapedeck_ingest_logs_at_quota",
+    help: "Workspaces in which nothing is recorded because their logs are as large as nats.logs allows.",
+    registers,
+    collect() {
+      this.set(atQuota());
     },
   });
   new Gauge({

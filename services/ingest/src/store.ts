@@ -4,7 +4,9 @@ import type { Log } from "@tapedeck/shared/log/jetstream";
 import { knownEnds } from "@tapedeck/shared/log/known-ends";
 import type { LogWriter } from "@tapedeck/shared/log/log";
 import { QueryMapStore, queriesOf } from "@tapedeck/shared/log/queries/query-map";
+import { streamOf } from "@tapedeck/shared/log/subjects";
 import { requestTablesEnd } from "@tapedeck/shared/log/tables-end";
+import { logSettingsOf } from "@tapedeck/shared/log/workspaces/log-settings";
 import type { WatchedWorkspaces } from "@tapedeck/shared/log/workspaces/watch-workspaces";
 import { isRemoving, type Removal, WorkspaceStore } from "@tapedeck/shared/log/workspaces/workspace-store";
 import type { Logger } from "@tapedeck/shared/service/logger";
@@ -15,6 +17,7 @@ import { ensureEnds, type LogEnds, openEnds } from "./record/journal/ends.ts";
 import { type Leases, openLeases } from "./record/journal/lease.ts";
 import { assertLogEnd, assertSameLog } from "./record/journal/log-end.ts";
 import { recordingDelays } from "./record/journal/recording-delays.ts";
+import { LogQuota } from "./record/log-quota.ts";
 import { notReady } from "./record/push-errors.ts";
 import type { Store, Stores } from "./record/recorder-options.ts";
 import { logOf } from "./record/removal/begin-removal.ts";
@@ -27,6 +30,8 @@ const tablesMs = 3_000;
 
 export type OpenStore = Store & {
   readonly log: Omit<Log, keyof AsyncDisposable> & { readonly ends: LogEnds };
+  /** Why its log takes nothing for its settings, a sentence for people. */
+  readonly whyFull: () => string | undefined;
 } & AsyncDisposable;
 
 /** Connects to NATS and retries until it succeeds. Resolves with undefined when the signal aborts. */
@@ -48,7 +53,7 @@ export function openStores(
       await ensureEnds(connected.nats, settings.replicas);
       await new WorkspaceStore(connected.nats).ensure();
       const leases = await openLeases(connected.nats, ingest, {}, (message, fields) => logger.warn(fields, message));
-      return new OpenStores(connected, leases, signal);
+      return new OpenStores(connected, leases, settings, signal);
     },
   });
 }
@@ -66,14 +71,16 @@ export class OpenStores implements Stores, AsyncDisposable {
   readonly leases: Leases;
   readonly workspaces: WatchedWorkspaces;
   readonly #connected: ConnectedLogs;
+  readonly #settings: NatsSettings;
   readonly #signal: AbortSignal;
   readonly #known: WorkspaceStore;
   readonly #opened = new Map<string, Promise<OpenStore>>();
   readonly #closing = new Map<string, Promise<void>>();
   #listener: StoreListener = { opened: () => {}, removed: async () => {} };
 
-  constructor(connected: ConnectedLogs, leases: Leases, signal: AbortSignal) {
+  constructor(connected: ConnectedLogs, leases: Leases, settings: NatsSettings, signal: AbortSignal) {
     this.#connected = connected;
+    this.#settings = settings;
     this.#signal = signal;
     this.#known = new WorkspaceStore(connected.nats);
     this.nats = connected.nats;
@@ -166,17 +173,21 @@ export class OpenStores implements Stores, AsyncDisposable {
       await assertLogEnd(log, ends);
     };
     const identityKey = await ends.identityKey();
+    const { maxBytes } = logSettingsOf(this.#settings, workspace);
+    const quota =
+      maxBytes === undefined ? undefined : new LogQuota({ workspace, maxBytes, bytes: () => bytesOf(nats, workspace) });
     const maxPayload = nats.info?.max_payload ?? Number.POSITIVE_INFINITY;
     const frameBytes = Math.max(64 * 1024, Math.min(largestFrameBytes, maxPayload - besideFrameBytes));
     const owned = stack.move();
     return {
       nats,
       workspace,
-      log: { reader, writer: timed(log.writer), stored, epoch, ends },
+      log: { reader, writer: timed(quota?.limited(log.writer) ?? log.writer), stored, epoch, ends },
       assertWhole,
       leases,
       frameBytes,
       identityKey,
+      whyFull: () => quota?.reason,
       [Symbol.asyncDispose]: () => owned.disposeAsync(),
     };
   }
@@ -196,6 +207,11 @@ export class OpenStores implements Stores, AsyncDisposable {
     const { at } = queriesOf(await new QueryMapStore(this.nats).read(), workspace);
     return requestTablesEnd(this.nats, workspace, tablesMs, { query: at, signal: this.#signal });
   }
+}
+
+async function bytesOf(nats: NatsConnection, workspace: string): Promise<number> {
+  const jsm = await jetstreamManager(nats, { timeout: 2_000, checkAPI: false });
+  return (await jsm.streams.info(streamOf(workspace))).state.bytes;
 }
 
 function beingRemoved(workspace: string): Error {

@@ -1,3 +1,4 @@
+import { isWorkspacePattern } from "@tapedeck/shared/log/workspaces/log-settings";
 import {
   type DeveloperVisibility,
   developerVisibility,
@@ -11,7 +12,7 @@ import { queryTimeout } from "@tapedeck/shared/service/query-timeout";
 import { type SettingsReader, type SettingsSources, settingsReader } from "@tapedeck/shared/service/settings";
 import type { TlsFiles } from "@tapedeck/shared/service/tls/certificate";
 import { servicesCertificate } from "@tapedeck/shared/service/tls/settings";
-import { isNamePart, nameForm } from "@tapedeck/shared/source";
+import { nameForm } from "@tapedeck/shared/source";
 import { type ReaderLimits, readerLimits } from "./db/access/limits.ts";
 import { defaultLimits } from "./projecting/batches.ts";
 import { leavingMs } from "./projecting/take-over/leaving.ts";
@@ -109,7 +110,7 @@ function assignedSettings(read: SettingsReader): Pick<QueryConfig, "advertise" |
   const advertise = read.string("query.advertise", "", {
     description: "The address by which gateways reach a query with `query.workspaces`. The default query has none.",
   });
-  for (const pattern of workspaces.filter((one) => !isNamePart(one.replaceAll("*", "x")))) {
+  for (const pattern of workspaces.filter((one) => !isWorkspacePattern(one))) {
     read.addError(`query.workspaces: "${pattern}" is no workspace and no pattern of some: a name is ${nameForm}`);
   }
   if (advertise !== "" && !/^\S+:\d{1,5}$/.test(advertise)) {

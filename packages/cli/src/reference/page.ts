@@ -53,7 +53,7 @@ const howToSet = `Settings are flags of [\`tapedeck up\`](commands.md#up), envir
 
 const howToWrite = `A **duration** is a number with a unit: \`500ms\`, \`30s\`, \`10m\`, \`2h\`, \`30d\`. **Bytes** and counts are plain numbers. A **port** is 0
 (any free one) to 65535. A **list of texts** is a YAML list; in the environment its items are separated by commas. \`sources\`,
-\`endpoints\` and \`oidc.grants\` are JSON in the environment; their keys are below.`;
+\`endpoints\`, \`nats.logs\` and \`oidc.grants\` are JSON in the environment; their keys are below.`;
 
 const several = "Several services";
 const readByAll = "Gateway, query and ingest read these, unless others are named.";

@@ -146,7 +146,7 @@ async function streamToRenew(
       throw new BackupError("there is no log here.", { cause });
     }
     const { num_replicas } = (await jsm.streams.info(endsStream)).config;
-    const info = await jsm.streams.add(newStream(workspace, num_replicas));
+    const info = await jsm.streams.add(newStream(workspace, { replicas: num_replicas }));
     const lastSeq = info.state.last_seq;
     const [newest, ...earlier] = known.toSorted((one, other) => other.seq - one.seq);
     const former = earlier.map(({ epoch, seq }) => ({ epoch, lastSeq: Math.min(seq, lastSeq) }));

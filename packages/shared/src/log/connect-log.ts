@@ -9,6 +9,7 @@ import { type ErasedSessions, watchErasedSessions } from "./erasures/erased-sess
 import { type Log, LogUnusableError, openLog, reachLogs } from "./jetstream.ts";
 import type { Gathering } from "./live/tail.ts";
 import { WorkspaceLogs } from "./workspace-logs.ts";
+import { logSettingsOf } from "./workspaces/log-settings.ts";
 import { type WatchedWorkspaces, watchWorkspaces } from "./workspaces/watch-workspaces.ts";
 
 /** A connection to NATS, with the logs of all workspaces over it. Disposing closes all of them. */
@@ -77,12 +78,14 @@ export class LogConnector {
     const pulls = new Semaphore(historyReaders);
     return async (workspace) => {
       let isOpen = false;
+      const { replicas, placement } = logSettingsOf(settings, workspace);
       const log = await openLog(nats, {
         workspace,
         ...(erased && { erased }),
         create,
         syncKnown: settings.syncAlways ?? false,
-        ...(settings.replicas !== undefined && { replicas: settings.replicas }),
+        replicas,
+        placement,
         historyReaders: pulls,
         gathering: gathering?.(workspace),
         // Each opening warns of the same.

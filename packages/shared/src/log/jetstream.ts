@@ -38,6 +38,8 @@ export type OpenLogOptions = {
   readonly create?: boolean;
   /** A stream that has fewer gets this many. Default 1. */
   readonly replicas?: number;
+  /** The tags that a server must have to keep a stream that is created. Default none. */
+  readonly placement?: readonly string[];
   /** How long one request may take before its outcome counts as unknown. Default 2,000. */
   readonly timeoutMs?: number;
   /** How long to wait for a JetStream that is not ready yet, as after a start. Default 10,000. */
@@ -193,10 +195,10 @@ async function madeElsewhere(jsm: JetStreamManager, name: string): Promise<Strea
 /** Undefined if another process has created it, maybe a moment ago. */
 async function createStream(
   jsm: JetStreamManager,
-  { workspace, replicas = 1 }: OpenLogOptions,
+  { workspace, replicas = 1, placement }: OpenLogOptions,
 ): Promise<StreamInfo | undefined> {
   try {
-    return await jsm.streams.add(newStream(workspace, replicas));
+    return await jsm.streams.add(newStream(workspace, { replicas, placement }));
   } catch (cause) {
     if (codeOf(cause) === streamExists) return undefined;
     if (isForbidden(cause)) throw new LogMissingError(streamOf(workspace), cause);
@@ -205,12 +207,16 @@ async function createStream(
 }
 
 /** The stream of a workspace's log that begins. */
-export function newStream(workspace: string, replicas: number): Partial<StreamConfig> & { name: string } {
+export function newStream(
+  workspace: string,
+  { replicas, placement = [] }: { readonly replicas: number; readonly placement?: readonly string[] | undefined },
+): Partial<StreamConfig> & { name: string } {
   return {
     name: streamOf(workspace),
     subjects: [workspaceFilter(workspace)],
     storage: "file",
     num_replicas: replicas,
+    ...(placement.length > 0 && { placement: { cluster: "", tags: [...placement] } }),
     allow_direct: true,
     allow_msg_ttl: true,
     metadata: { [epochKey]: newEpoch(), [formatKey]: logFormat },

@@ -51,6 +51,11 @@ export function mayShare(subject: string, other: string): boolean {
   return subject === other || (isFrames(subject) && isFrames(other) && placeOf(subject) === placeOf(other));
 }
 
+/** Whether a message holds an event of Tapedeck's own. */
+export function isOwnSubject(messageSubject: string): boolean {
+  return placeOf(messageSubject).endsWith(`.${ownChannel}`);
+}
+
 /** Whether a message holds text, which may expire. */
 export function isTextSubject(messageSubject: string): boolean {
   return isFrames(messageSubject) && messageSubject.endsWith(".text");

@@ -1,4 +1,5 @@
 import { type ConnectionOptions, connect, createInbox, type NatsConnection } from "nats";
+import { type LogSettingsEntry, logSettings } from "../log/workspaces/log-settings.ts";
 import { DialTimeout } from "../sync/dial-timeout.ts";
 import type { Logger } from "./logger.ts";
 import type { SettingsReader } from "./settings.ts";
@@ -17,6 +18,8 @@ export type NatsSettings = {
   readonly storeDir?: string | undefined;
   /** How many servers of a cluster keep each stream. A stream that has more keeps them. Default 1. */
   readonly replicas?: number | undefined;
+  /** Logs of some workspaces that differ from the others. */
+  readonly logs?: readonly LogSettingsEntry[] | undefined;
 };
 
 /** The same for every service. */
@@ -49,6 +52,7 @@ export function natsSettings(read: SettingsReader): NatsSettings {
       description:
         "How many servers of a [cluster](cluster.md) keep the log: 3 survives the loss of one. A log with fewer gets them when a service starts.",
     }),
+    logs: logSettings(read),
   };
 }
 

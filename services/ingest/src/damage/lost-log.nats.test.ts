@@ -92,7 +92,7 @@ it("a log that has taken the place of the one with the events is refused until n
   await using on = await harness();
   await on.jsm.streams.delete(streamOf("acme"));
   await expect(on.start()).rejects.toThrow("the nats-server has no log");
-  const { config } = await on.jsm.streams.add(newStream("acme", 1));
+  const { config } = await on.jsm.streams.add(newStream("acme", { replicas: 1 }));
   await expect(on.start()).rejects.toThrow(
     `the log (epoch ${config.metadata?.["tapedeck-epoch"]}) is not the one in which events up to position ${on.position(20)} were recorded. Restore that one with \`tapedeck restore\`, or continue with this one, under new positions, with \`tapedeck new-epoch\`.`,
   );

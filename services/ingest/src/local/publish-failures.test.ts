@@ -12,6 +12,7 @@ import { connect } from "nats";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { readConfig } from "../config.ts";
 import { startIngest } from "../ingest.ts";
+import { LogAtQuotaError } from "../record/log-quota.ts";
 import { openLogReader, skaffoldSource } from "../testing/ingest-harness.ts";
 import { PublishFailures } from "./publish-failures.ts";
 
@@ -117,6 +118,16 @@ it("a log that can be read and answers no publish is reported at the second one,
   failures.over();
   expect(failures.reason).toBeUndefined();
   expect(await met(10_000)).toBeUndefined();
+});
+
+it("a log of one workspace that is full by its settings is no failure of the log's server", async () => {
+  const logger = silentLogger.child({});
+  const error = vi.spyOn(logger, "error");
+  using failures = new PublishFailures({ reach: async () => {}, logger });
+  failures.met({ outcome: "refused", cause: new LogAtQuotaError("full by its settings") });
+  failures.met({ outcome: "refused", cause: new Error("of the server") });
+  await until(() => error.mock.calls.length > 0, { message: "the other failure to be reported" });
+  expect(error.mock.calls.map(([fields]) => fields)).toEqual([{ err: new Error("of the server") }]);
 });
 
 it("a full disk is over when there is room, though nobody has anything to record any more", async () => {

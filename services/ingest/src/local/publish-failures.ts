@@ -3,6 +3,7 @@ import { LogRefusedError } from "@tapedeck/shared/log/writing/jetstream-writer";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { startInterval, stopTimer, type Timer } from "@tapedeck/shared/sync/timers";
 import type { NatsConnection } from "nats";
+import { LogAtQuotaError } from "../record/log-quota.ts";
 
 export type PublishFailuresOptions = {
   /** Rejects when the log can't be asked. */
@@ -66,6 +67,8 @@ export class PublishFailures implements Disposable {
   /** A publish ended otherwise than acknowledged. */
   met(published: Exclude<PublishOutcome, { outcome: "acknowledged" }>): void {
     if (published.outcome === "wrong-sequence") return;
+    // The log of one workspace is full by its settings, and has its own sentence.
+    if (published.outcome === "refused" && published.cause instanceof LogAtQuotaError) return;
     this.#lastMet = performance.now();
     if (this.#isAsking) return;
     this.#isAsking = true;

@@ -5,6 +5,7 @@ import {
   type WorkspaceQueries,
   watchQueryMap,
 } from "@tapedeck/shared/log/queries/query-map";
+import { matchesWorkspace } from "@tapedeck/shared/log/workspaces/log-settings";
 import { Notifier } from "@tapedeck/shared/sync/notifier";
 import type { NatsConnection } from "nats";
 
@@ -36,12 +37,7 @@ export function assignmentOf(query: AssignedQuery, workspace: string, entry: Wor
 }
 
 export function wants({ name, patterns }: AssignedQuery, workspace: string): boolean {
-  return name === defaultQuery || patterns.some((pattern) => matches(pattern, workspace));
-}
-
-function matches(pattern: string, workspace: string): boolean {
-  // Names have no other character that means something in an expression.
-  return new RegExp(`^${pattern.replaceAll("*", ".*")}$`).test(workspace);
+  return name === defaultQuery || patterns.some((pattern) => matchesWorkspace(pattern, workspace));
 }
 
 /** The workspaces of this query, by its settings and the map of the queries. */
