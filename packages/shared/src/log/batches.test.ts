@@ -21,7 +21,7 @@ async function take(batches: HeldBatches, count: number): Promise<readonly (read
 const offsets = (batches: readonly (readonly HeldEvent[])[]): readonly Offset[] =>
   batches.flat().map(({ offset }) => offset);
 
-it("a batch of history is what matches of a message, and none is empty", async () => {
+it("a batch of history is what matches of neighboring messages, and none is empty", async () => {
   await using log = await startTestLog();
   const writer = testWriter(log.writer, alice, { perMessage: 8 });
   await writer.append(8, { channel: "v2" });
@@ -29,12 +29,35 @@ it("a batch of history is what matches of a message, and none is empty", async (
   const last = await writer.append(8, { channel: "v2" });
   const from = { afterOffset: logStart, subjects: [channelFilter(alice, "v2")] };
   const batches = await Array.fromAsync(log.reader.historyBatches(from, endOf(last), new AbortController().signal));
-  expect(batches.map(({ length }) => length)).toEqual([8, 8]);
+  expect(batches.map(({ length }) => length)).not.toContain(0);
   expect(offsets(batches)).toEqual([...writer.written.slice(0, 8), ...writer.written.slice(-8)]);
   for (const held of batches.flat()) {
     expect(held.decode()).toMatchObject({ offset: held.offset, subject: held.subject, event: { channel: "v2" } });
     expect(held.isShared).toBe(false);
   }
+});
+
+it("a batch of history ends at 32 events, at 128 KiB of messages, and where the range does", async () => {
+  await using log = await startTestLog();
+  const writer = testWriter(log.writer, alice);
+  await writer.append(70);
+  const original = {
+    type: "",
+    bytes: Buffer.alloc(50 * 1024),
+    size: 50n * 1024n,
+    sha256: Buffer.of(),
+    head: Buffer.of(),
+  };
+  const last = await writer.append(4, { original });
+  await writer.append(3);
+  const from = { afterOffset: logStart, subjects: [] };
+  const batches = await Array.fromAsync(log.reader.historyBatches(from, endOf(last), new AbortController().signal));
+  expect(offsets(batches)).toEqual(writer.written.slice(0, 74));
+  // The end of a pull, and work that has lasted 5 ms, end a batch too.
+  expect(batches.length).toBeLessThan(20);
+  expect(Math.max(...batches.map(({ length }) => length))).toBeLessThanOrEqual(32);
+  const large = batches.map((batch) => batch.filter(({ bytes = [] }) => bytes.length > original.bytes.length).length);
+  expect(Math.max(...large)).toBeLessThanOrEqual(3);
 });
 
 it("live batches are shared, give each event once, and what was erased meanwhile can't be read from them", async () => {

@@ -190,7 +190,7 @@ export type LogReader = {
    * @throws TapedeckError not_ready, LogReplacedError when the stream is another one
    */
   readBatches(offsets: readonly Offset[], signal: AbortSignal): HeldBatches;
-  /** Like `history`, likewise. */
+  /** Like `history`, likewise, and with neighboring messages of few events together. */
   historyBatches(from: ReadFrom, untilOffset: Offset, signal: AbortSignal): HeldBatches;
   /** Like `follow`, likewise. */
   followBatches(from: ReadFrom, options: FollowOptions): HeldBatches;

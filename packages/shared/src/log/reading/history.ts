@@ -1,6 +1,6 @@
 // Ranges of the log, read pull by pull.
 //
-//   reader A --turn--> pull (64 … 1,000 messages, 1 MiB) --> given one by one --> next turn …
+//   reader A --turn--> pull (64 … 1,000 messages, 1 MiB) --> given in batches --> next turn …
 //   reader B --------turn--> pull --> …                    (a semaphore hands out the turns)
 //
 // 1. A reader holds one pull at most. A reader that pauses blocks no other. After 5 s it drops what its caller has not taken,
@@ -27,8 +27,8 @@ export type HistoryDeps<T> = StreamAccess & {
   readonly semaphore: Semaphore;
   /** The last message that matches, 0 for none. */
   readonly lastMatch: (subjects: readonly string[]) => Promise<Sequence>;
-  /** The result of a message; undefined: none. */
-  readonly read: (message: Delivered) => T | undefined;
+  /** What a message holds for the reader, which may be nothing. */
+  readonly read: (message: Delivered) => readonly T[];
   readonly warn: Warn;
   /** @throws LogReplacedError when the stream is another one than at the beginning */
   readonly checkSame: () => Promise<void>;
@@ -45,6 +45,12 @@ const pullBytes = 1024 * 1024;
 const largestPull = 1_000;
 const firstPull = 64;
 
+/**
+ * Messages of a pull are given together up to this: most hold little for the reader, and a batch of its own would cost more
+ * than that. A larger batch would hold more for a reader that has stopped, and fill its client's window at once.
+ */
+const together = { events: 32, bytes: 128 * 1024 } as const;
+
 /** The messages to read: both inclusive. `subjects` filter by the subjects of messages. */
 export type MessageRange = { readonly first: Sequence; readonly last: Sequence; readonly subjects: readonly string[] };
 
@@ -57,8 +63,8 @@ export async function* readHistory<T>(
   deps: HistoryDeps<T>,
   { first, last: end, subjects }: MessageRange,
   signal: AbortSignal,
-): AsyncGenerator<T, void> {
-  const { read, shift } = deps;
+): AsyncGenerator<readonly T[], void> {
+  const { shift } = deps;
   const reader = new RangeReader(deps, { first, last: end, subjects }, signal);
   try {
     while (reader.next <= end && !signal.aborted) {
@@ -67,13 +73,13 @@ export async function* readHistory<T>(
       const { messages, complete, loss } = pulled;
 
       using held = hold(messages);
-      for (let message = held.next(); message !== undefined; message = held.next()) {
-        if (message.seq > end || signal.aborted) return;
-        const event = read(message);
-        if (event !== undefined) yield event;
-        reader.passed(message.seq);
+      for (let some = takeTogether(deps, held, end); some !== undefined; some = takeTogether(deps, held, end)) {
+        if (signal.aborted) return;
+        if (some.batch.length > 0) yield some.batch;
+        reader.passed(some.upTo);
         if (shift.isOver) await shift.next();
       }
+      if (reader.next > end) return;
       if (held.dropped) reader.forget();
       else if (loss !== undefined) throw loss;
       else if (complete) return;
@@ -82,6 +88,27 @@ export async function* readHistory<T>(
   } finally {
     reader.forget();
   }
+}
+
+/** The next messages of a pull that are given together. Undefined: there are no more. */
+function takeTogether<T>(
+  { read, shift }: Pick<HistoryDeps<T>, "read" | "shift">,
+  held: HeldMessages,
+  end: Sequence,
+): { readonly batch: readonly T[]; readonly upTo: Sequence } | undefined {
+  const batch: T[] = [];
+  let upTo: Sequence | undefined;
+  let bytes = 0;
+  for (let message = held.next(); message !== undefined; message = held.next()) {
+    if (message.seq > end) return { batch, upTo: end };
+    const found = read(message);
+    batch.push(...found);
+    // A batch that waits for its reader holds the messages of its events.
+    if (found.length > 0) bytes += message.data.byteLength;
+    upTo = message.seq;
+    if (batch.length >= together.events || bytes >= together.bytes || shift.isOver) break;
+  }
+  return upTo === undefined ? undefined : { batch, upTo };
 }
 
 /** Messages in their order. Nothing else of the range stands up to `upTo`. */
@@ -115,6 +142,8 @@ export async function readStretch(
     reader.forget();
   }
 }
+
+type HeldMessages = { next(): Delivered | undefined };
 
 type CheckedPull = {
   /** All of them can be given. */
@@ -274,10 +303,7 @@ export async function* readLasts<T>(
         release();
       }
       isDrained = pulled.drained;
-      for (const message of pulled.messages) {
-        const event = read(message);
-        if (event !== undefined) yield event;
-      }
+      for (const message of pulled.messages) yield* read(message);
     }
   } finally {
     forget(deps, reading);

@@ -8,7 +8,7 @@ import { SharedEvent } from "../live/shared-event.ts";
 import { SharedTail } from "../live/shared-tail.ts";
 import { Shift } from "../live/shift.ts";
 import { type Gathering, openTail } from "../live/tail.ts";
-import type { HeldBatches, LogReader, LogSurvey, PageReader, RecordedEvent, StoredMessage } from "../log.ts";
+import type { HeldBatches, HeldEvent, LogReader, LogSurvey, PageReader, RecordedEvent, StoredMessage } from "../log.ts";
 import { beyondAll, endOf, firstMessageAfter, logStart, type Offset, type Sequence, sequenceOf } from "../offset.ts";
 import { pageMessages, type ReadPage } from "../shared-history/history-page.ts";
 import { SharedHistory } from "../shared-history/shared-history.ts";
@@ -117,9 +117,9 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
     historyBatches,
     history: (from, untilOffset, signal) => oneByOne(historyBatches(from, untilOffset, signal), signal),
     stored: (range, signal) =>
-      readHistory({ ...historyDeps, losses: passedLosses(leader), read: storedOf }, range, signal),
+      flat(readHistory({ ...historyDeps, losses: passedLosses(leader), read: storedOf }, range, signal)),
     lastOfEach(subjects, signal) {
-      const read = (message: Delivered) => readMessage(message).at(-1)?.decode();
+      const read = (message: Delivered) => lastIn(readMessage(message));
       return readLasts({ ...deps, read, semaphore: historySemaphore }, messageFilters(subjects), signal);
     },
 
@@ -166,10 +166,7 @@ function eventHistory(
     const last = sequenceOf(untilOffset);
     const range = { first: firstMessageAfter(afterOffset), last, subjects: messageFilters(subjects) };
     const selection = selectionOf(subjects, afterOffset, untilOffset);
-    const read = (message: Delivered) => {
-      const events = readMessage(message, selection);
-      return events.length === 0 ? undefined : events;
-    };
+    const read = (message: Delivered) => readMessage(message, selection);
     const timeouts = maxSilenceMs === undefined ? {} : { maxSilenceMs, timeoutMs: maxSilenceMs };
     return readHistory({ ...deps, ...timeouts, read }, range, signal);
   };
@@ -222,17 +219,19 @@ async function* oneByOne(batches: HeldBatches, signal: AbortSignal): AsyncGenera
   }
 }
 
-function storedOf({ headers, expiresAtMs, seq, recordedAtMs, subject, data }: Delivered): StoredMessage {
-  return {
-    seq,
-    recordedAtMs,
-    subject,
-    data,
-    writer: writerIn(headers),
-    cursor: cursorIn(headers),
-    expires: expiresAtMs !== undefined,
-    expiresAtMs,
-  };
+function lastIn(events: readonly HeldEvent[]): readonly RecordedEvent[] {
+  return events.slice(-1).flatMap((held) => held.decode() ?? []);
+}
+
+async function* flat<T>(batches: AsyncIterable<readonly T[]>): AsyncGenerator<T, void> {
+  for await (const batch of batches) yield* batch;
+}
+
+function storedOf(message: Delivered): readonly StoredMessage[] {
+  const { headers, expiresAtMs, seq, recordedAtMs, subject, data } = message;
+  const expires = expiresAtMs !== undefined;
+  const [writer, cursor] = [writerIn(headers), cursorIn(headers)];
+  return [{ seq, recordedAtMs, subject, data, writer, cursor, expires, expiresAtMs }];
 }
 
 async function storedAt({ jsm, streamName }: StreamAccess, leader: Leader, seq: Sequence): Promise<Stored | null> {
