@@ -43,23 +43,38 @@ export function encodeBatch(events: readonly Uint8Array[]): Uint8Array {
  * @throws when the bytes are not a batch
  */
 export function eventsIn(body: Uint8Array): readonly Uint8Array[] {
-  const ends = eventBounds(body);
-  return Array.from({ length: ends.length / 2 }, (_, index) => body.subarray(ends[2 * index], ends[2 * index + 1]));
+  const places = new EventPlaces(body);
+  const events: Uint8Array[] = [];
+  while (places.next()) events.push(body.subarray(places.start, places.end));
+  return events;
 }
 
-/**
- * Where each event begins and ends, one after the other: for readers who want few of them.
- * @throws when the bytes are not a batch
- */
-export function eventBounds(body: Uint8Array): readonly number[] {
-  const fields = new Fields(body);
-  const ends: number[] = [];
-  while (fields.next()) {
-    if (fields.isContent && fields.field === eventsField) ends.push(fields.start, fields.end);
+/** Goes through a batch event by event, for readers who want few of them. */
+export class EventPlaces {
+  readonly #fields: Fields;
+  /** The place of the present event. */
+  index = -1;
+  start = 0;
+  end = 0;
+
+  constructor(body: Uint8Array) {
+    this.#fields = new Fields(body);
   }
-  const count = ends.length / 2;
-  if (count === 0 || count > indexesPerMessage) throw new Error(`${count} events in one message`);
-  return ends;
+
+  /** Goes to the next event; false at the end. @throws when the bytes are not a batch, which may be known only at their end */
+  next(): boolean {
+    const fields = this.#fields;
+    while (fields.next()) {
+      if (!fields.isContent || fields.field !== eventsField) continue;
+      this.index++;
+      this.start = fields.start;
+      this.end = fields.end;
+      if (this.index === indexesPerMessage) throw new Error(`more than ${indexesPerMessage} events in one message`);
+      return true;
+    }
+    if (this.index < 0) throw new Error("no events in a message");
+    return false;
+  }
 }
 
 /** The fields that filters read first. They stand at the beginning, so that the rest need not be read. */

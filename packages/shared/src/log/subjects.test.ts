@@ -2,7 +2,15 @@ import { expect, it } from "vitest";
 import { kinds } from "../events/kinds.ts";
 import { sourceName } from "../source.ts";
 import { subjectMatches } from "./subject-match.ts";
-import { channelFilter, eventSubject, everySubject, messageFilters, messageSubject, sourceFilter } from "./subjects.ts";
+import {
+  channelFilter,
+  channelsOf,
+  eventSubject,
+  everySubject,
+  messageFilters,
+  messageSubject,
+  sourceFilter,
+} from "./subjects.ts";
 
 const alice = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
 const place = "tapedeck.v2.acme.alice.shop.skaffold";
@@ -22,6 +30,21 @@ it.each([
   ],
 ])("the messages for %j are %j", (filters, expected) => {
   expect(messageFilters(filters)).toEqual(expected);
+});
+
+it.each([
+  [[], undefined],
+  [[everySubject], undefined],
+  [[sourceFilter(alice)], undefined],
+  [[channelFilter(alice, "v1"), sourceFilter(alice)], undefined],
+  [[`${place}.*.build`], undefined],
+  [
+    [channelFilter(alice, "v1"), eventSubject(alice, "logs", "log.written")],
+    ["v1", "logs"],
+  ],
+  [[`${place}.v1.>`], ["v1"]],
+])("the channels for %j are %j", (filters, expected) => {
+  expect(channelsOf(filters)).toEqual(expected && new Set(expected));
 });
 
 it("every event that a filter matches is in a message that its filters match", () => {

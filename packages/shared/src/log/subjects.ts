@@ -86,6 +86,14 @@ function messagesOf(eventFilter: string): readonly string[] {
   return [...own, ...frames];
 }
 
+/** The channels of all events that one of the filters matches; undefined: any. */
+export function channelsOf(eventFilters: readonly string[]): ReadonlySet<string> | undefined {
+  // A filter with fewer tokens ends with ">".
+  const channels = eventFilters.map((filter) => filter.split(".", 8).at(6) ?? ">");
+  const isOpen = (channel: string) => channel === "*" || channel === ">";
+  return channels.length === 0 || channels.some(isOpen) ? undefined : new Set(channels);
+}
+
 /** Makes the subjects of a message's events. */
 export function eventSubjectsIn(message: string): (channel: string, kind: string) => string {
   const place = message.split(".", 6).join(".");

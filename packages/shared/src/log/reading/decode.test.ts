@@ -3,6 +3,7 @@ import { sourceName } from "../../source.ts";
 import { newEvent } from "../../testing/log-messages.ts";
 import { encodeBatch } from "../batch.ts";
 import { offsetOf } from "../offset.ts";
+import { eventSubject } from "../subjects.ts";
 import { type EventSelection, messageReader } from "./decode.ts";
 
 const source = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
@@ -21,5 +22,27 @@ it("reads of a message only the events at the offsets that are wanted", () => {
   // The bytes that are not an event were not looked at. They are when everything is wanted.
   expect(warnings).toEqual([]);
   expect(offsetsOf()).toEqual([offsetOf(5, 0), ...expected]);
+  expect(warnings).toHaveLength(1);
+});
+
+it("reads of events of unwanted channels nothing further", () => {
+  const readMessage = messageReader(() => {});
+  const [v1, v2] = [newEvent(source, 1, { channel: "v1" }), newEvent(source, 1, { channel: "v2" })];
+  const data = encodeBatch([v2.event, v1.event, v2.event, v1.event]);
+  const message = { seq: 5, recordedAtMs: 0, subject: v1.subject, data };
+  const asked: string[] = [];
+  const of = (subject: string) => asked.push(subject) > 0;
+  const read = readMessage(message, { ofChannel: (channel) => channel === "v1", of });
+  expect(read.map(({ offset }) => offset)).toEqual([offsetOf(5, 1), offsetOf(5, 3)]);
+  expect(asked).toEqual(read.map(({ subject }) => subject));
+  expect(new Set(asked)).toEqual(new Set([eventSubject(source, "v1", "build.started")]));
+});
+
+it("gives no event of a message that is no batch, though that shows only at its end", () => {
+  const warnings: string[] = [];
+  const readMessage = messageReader((message) => warnings.push(message));
+  const { event, subject } = newEvent(source, 1);
+  const data = encodeBatch([event, event]).slice(0, -1);
+  expect(readMessage({ seq: 5, recordedAtMs: 0, subject, data })).toEqual([]);
   expect(warnings).toHaveLength(1);
 });

@@ -1,6 +1,6 @@
 import { asBuffer } from "../../as-buffer.ts";
 import { decodeEvent } from "../../events/codec.ts";
-import { eventBounds, LabelPlaces, sessionOf } from "../batch.ts";
+import { EventPlaces, LabelPlaces, sessionOf } from "../batch.ts";
 import { type ErasedSessions, nothingErased } from "../erasures/erased-sessions.ts";
 import type { HeldEvent, RecordedEvent } from "../log.ts";
 import { type Offset, offsetOf, type Sequence } from "../offset.ts";
@@ -12,8 +12,13 @@ export type Warn = (message: string, fields?: Readonly<Record<string, unknown>>)
 /** The parts of a log message that are read. */
 type BatchMessage = Pick<Delivered, "seq" | "recordedAtMs" | "subject" | "data">;
 
-/** Which events a reader wants: those for which both are true. What it does not want costs little; by its offset, nothing. */
-export type EventSelection = { readonly at?: (offset: Offset) => boolean; readonly of?: (subject: string) => boolean };
+/** Which events a reader wants: those for which all are true. What it does not want costs little; by its offset, nothing. */
+export type EventSelection = {
+  readonly at?: (offset: Offset) => boolean;
+  /** False only where no subject with this channel is wanted: then the kind is not read. */
+  readonly ofChannel?: (channel: string) => boolean;
+  readonly of?: (subject: string) => boolean;
+};
 
 /** The events of a message that are wanted, in order; none when the message is not a batch of events. */
 export type ReadMessage = (message: BatchMessage, selection?: EventSelection) => readonly HeldEvent[];
@@ -32,31 +37,34 @@ export function messageReader(warn: Warn, erased: ErasedSessions = nothingErased
     warn("a message of the log is not a batch of events and is skipped", { seq, subject, err });
   };
   const subjects = new SubjectNames();
-  return (message, { at: matchesOffset, of: matchesSubject } = {}) => {
-    const events: HeldEvent[] = [];
+  return (message, { at: matchesOffset, ofChannel: matchesChannel, of: matchesSubject } = {}) => {
+    let events: HeldEvent[] = [];
     const body = asBuffer(message.data);
-    let bounds: readonly number[];
+    const byLabels = subjects.of(message.subject);
+    const labels = new LabelPlaces(body);
+    const readOne = (offset: Offset, start: number, end: number) => {
+      labels.find(start, end);
+      const channel = byLabels.channelAt(body, labels);
+      if (matchesChannel?.(channel.name) === false) return;
+      const subject = channel.subjectAt(body, labels);
+      if (matchesSubject?.(subject) === false) return;
+      const event = new EventInMessage(message, offset, subject, body.subarray(start, end), { report, erased });
+      if (event.bytes !== undefined) events.push(event);
+    };
     try {
-      bounds = eventBounds(body);
+      const places = new EventPlaces(body);
+      while (places.next()) {
+        const offset = offsetOf(message.seq, places.index);
+        if (matchesOffset?.(offset) === false) continue;
+        try {
+          readOne(offset, places.start, places.end);
+        } catch (err) {
+          report(message, err);
+        }
+      }
     } catch (err) {
       report(message, err);
-      return events;
-    }
-    const byLabels = subjects.of(message.subject);
-    const places = new LabelPlaces(body);
-    for (let index = 0; 2 * index < bounds.length; index++) {
-      const [start, end] = [bounds[2 * index] as number, bounds[2 * index + 1] as number];
-      const offset = offsetOf(message.seq, index);
-      if (matchesOffset?.(offset) === false) continue;
-      try {
-        places.find(start, end);
-        const subject = byLabels.at(body, places);
-        if (matchesSubject?.(subject) === false) continue;
-        const event = new EventInMessage(message, offset, subject, body.subarray(start, end), { report, erased });
-        if (event.bytes !== undefined) events.push(event);
-      } catch (err) {
-        report(message, err);
-      }
+      events = [];
     }
     return events;
   };
@@ -119,41 +127,58 @@ class SubjectNames {
   }
 }
 
-type FilteredFields = { readonly channel: Buffer; readonly kind: Buffer; readonly subject: string };
-
-/**
- * Each is created once: there are only as many as channels times nouns. They are looked up by the bytes of channel and
- * kind, as decoding these costs more than everything else that is read of an event without subscribers.
- */
+/** The channels of a message's events, looked up by their bytes. Each is created once, and there are few. */
 class SubjectsInMessage {
   readonly #make: (channel: string, kind: string) => string;
-  readonly #known = new Map<number, FilteredFields>();
+  readonly #known: SubjectsOfChannel[] = [];
 
   constructor(message: string) {
     this.#make = eventSubjectsIn(message);
   }
 
-  at(body: Buffer, { channelStart, channelEnd, kindStart, kindEnd }: LabelPlaces): string {
-    const hash = hashOf(body, kindStart, kindEnd, hashOf(body, channelStart, channelEnd, 0x811c9dc5));
+  channelAt(body: Buffer, { channelStart, channelEnd }: LabelPlaces): SubjectsOfChannel {
+    for (const known of this.#known) if (isSame(known.bytes, body, channelStart, channelEnd)) return known;
+    const channel = new SubjectsOfChannel(copyOf(body, channelStart, channelEnd), this.#make);
+    this.#known.push(channel);
+    return channel;
+  }
+}
+
+/**
+ * Each subject is created once: there are only as many as nouns. They are looked up by the bytes of the kind, as decoding
+ * it costs more than everything else that is read of an event without subscribers.
+ */
+class SubjectsOfChannel {
+  readonly bytes: Buffer;
+  readonly name: string;
+  readonly #make: (channel: string, kind: string) => string;
+  readonly #known = new Map<number, { readonly kind: Buffer; readonly subject: string }>();
+
+  constructor(bytes: Buffer, make: (channel: string, kind: string) => string) {
+    this.bytes = bytes;
+    this.name = bytes.toString();
+    this.#make = make;
+  }
+
+  subjectAt(body: Buffer, { kindStart, kindEnd }: LabelPlaces): string {
+    const hash = hashOf(body, kindStart, kindEnd);
     const known = this.#known.get(hash);
-    if (
-      known !== undefined &&
-      isSame(known.channel, body, channelStart, channelEnd) &&
-      isSame(known.kind, body, kindStart, kindEnd)
-    )
-      return known.subject;
-    // Copies, so that a kept value does not hold the whole message in memory.
-    const channel = Buffer.from(body.subarray(channelStart, channelEnd));
-    const kind = Buffer.from(body.subarray(kindStart, kindEnd));
-    const subject = this.#make(channel.toString(), kind.toString());
-    this.#known.set(hash, { channel, kind, subject });
+    if (known !== undefined && isSame(known.kind, body, kindStart, kindEnd)) return known.subject;
+    const kind = copyOf(body, kindStart, kindEnd);
+    const subject = this.#make(this.name, kind.toString());
+    this.#known.set(hash, { kind, subject });
     return subject;
   }
 }
 
+/** A copy, so that a kept value does not hold the whole message in memory. */
+function copyOf(bytes: Buffer, start: number, end: number): Buffer {
+  return Buffer.from(bytes.subarray(start, end));
+}
+
 /** FNV-1a. */
-function hashOf(bytes: Buffer, start: number, end: number, seed: number): number {
-  let hash = seed;
+function hashOf(bytes: Buffer, start: number, end: number): number {
+  let hash = 0x811c9dc5;
   for (let at = start; at < end; at++) hash = Math.imul(hash ^ (bytes[at] as number), 0x01000193);
   return hash;
 }

@@ -13,7 +13,7 @@ import { beyondAll, endOf, firstMessageAfter, logStart, type Offset, type Sequen
 import { pageMessages, type ReadPage } from "../shared-history/history-page.ts";
 import { SharedHistory } from "../shared-history/shared-history.ts";
 import { subjectMatcher } from "../subject-match.ts";
-import { messageFilters } from "../subjects.ts";
+import { channelsOf, messageFilters } from "../subjects.ts";
 import { cursorIn, writerIn } from "../writing/jetstream-writer.ts";
 import type { Delivered, StreamAccess } from "./consumer.ts";
 import { type EventSelection, messageReader, type ReadMessage, type Warn } from "./decode.ts";
@@ -205,7 +205,8 @@ function selectionOf(subjects: readonly string[], after: Offset, until: Offset):
     }
     return isMatch;
   };
-  return { at, of: isOf };
+  const channels = channelsOf(subjects);
+  return { at, of: isOf, ...(channels && { ofChannel: (channel) => channels.has(channel) }) };
 }
 
 /** Decodes one event after the other, as they are asked for. */
