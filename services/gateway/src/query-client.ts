@@ -54,7 +54,12 @@ export type QueryClient = AsyncDisposable & {
   /** `workspace`: empty for all. */
   setAside(workspace: string): Promise<SetAsideResponse>;
   /** What the tables have of each workspace; `workspace`: empty for all. */
-  workspaces(workspace: string): Promise<WorkspacesResponse>;
+  workspaces(workspace: string): Promise<TablesOfWorkspaces>;
+};
+
+export type TablesOfWorkspaces = WorkspacesResponse & {
+  /** Whether the query that has a workspace did not answer; by default all queries did. */
+  readonly isUnknown?: (workspace: string) => boolean;
 };
 
 /** Query itself answers when its patience ends. This much longer is waited for a query that hangs. */

@@ -194,7 +194,11 @@ function apiOptions(
         limits: limitsOf(config),
         signal: AbortSignal.any([signal, stop]),
       };
-      if (workspace !== undefined) return rebuildWorkspace({ ...parts, workspace });
+      if (workspace !== undefined) {
+        // Nobody would keep its rows here up to date, or delete them.
+        readiness.assertHas(workspace);
+        return rebuildWorkspace({ ...parts, workspace });
+      }
       return rebuild({ ...parts, fill: (views) => filler.fill(views) });
     },
     onError: (method, cause) => logger.error({ err: cause, method }, "a call failed"),

@@ -100,10 +100,15 @@ export class QueryReadiness implements ProjectionObserver {
     };
   }
 
-  /** What answers about a workspace are made from. One that nobody has asked for before is begun, if it has a log. */
-  async partsOf(workspace: string): Promise<AnswerParts> {
+  /** @throws TapedeckError not_ready where another query has the workspace */
+  assertHas(workspace: string): void {
     const refusal = this.#assigned.refusalOf(workspace);
     if (refusal !== undefined) throw new TapedeckError("not_ready", refusal);
+  }
+
+  /** What answers about a workspace are made from. One that nobody has asked for before is begun, if it has a log. */
+  async partsOf(workspace: string): Promise<AnswerParts> {
+    this.assertHas(workspace);
     const state = this.states.get(workspace) ?? this.#begin(workspace);
     if (!state.isDecided && this.states.onWanted !== undefined) await isDecided(state);
     if (state.log === undefined && state.refusal === undefined && this.#open !== undefined) {

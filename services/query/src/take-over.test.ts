@@ -135,6 +135,7 @@ it("a workspace is taken over while it is written, and given back; the others st
     message: `the query at ${second} has the workspace acme, and this one does not`,
   };
   await expect(askFirst.listSources()).rejects.toMatchObject(refused);
+  await expect(askFirst.rebuild("acme")).rejects.toMatchObject(refused);
   await reaches(first, await at.end("globex"), "globex");
   expect((await askFirst.listSources({ workspace: "globex" })).items.length).toBeGreaterThan(0);
   await expect(askSecond.listSources({ workspace: "globex" })).rejects.toMatchObject({ code: "not_ready" });

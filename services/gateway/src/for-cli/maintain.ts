@@ -4,3 +4,4 @@ export { beginRemoval } from "../apis/maintain/workspaces/remove-workspace.ts";
 export { setRetention } from "../apis/maintain/workspaces/set-retention.ts";
 export { maintainClient } from "../maintain-client.ts";
 export { queryClient } from "../query-client.ts";
+export { QueryRoutes, routedQuery } from "../workspaces/query-routes.ts";

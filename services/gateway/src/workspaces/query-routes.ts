@@ -1,6 +1,7 @@
 import { parsePosition } from "@tapedeck/shared/log/position";
 import { defaultQuery, type QueryMap, queriesOf, watchQueryMap } from "@tapedeck/shared/log/queries/query-map";
 import { delay } from "@tapedeck/shared/sync/delay";
+import type { NatsConnection } from "nats";
 import type { LogLink } from "../log-link.ts";
 import type { QueryClient } from "../query-client.ts";
 
@@ -9,6 +10,9 @@ export type QueryRoutesOptions = {
   readonly address: string;
   readonly dial: (address: string) => QueryClient;
 };
+
+/** Where the map is. */
+type QueryMapLink = Pick<LogLink, "opened"> & { readonly nats: () => { readonly connection: NatsConnection } };
 
 /** The maximum time that requests wait for their workspace to change to its next query. Then the one before answers again. */
 const moveMs = 500;
@@ -38,7 +42,7 @@ export class QueryRoutes implements AsyncDisposable {
   }
 
   /** Follows the map until the signal; resolves when it was read. While NATS is away, the last known map is used. */
-  async follow(link: Pick<LogLink, "opened" | "nats">, signal: AbortSignal): Promise<void> {
+  async follow(link: QueryMapLink, signal: AbortSignal): Promise<void> {
     await link.opened;
     while (!signal.aborted) {
       try {
@@ -85,6 +89,11 @@ export class QueryRoutes implements AsyncDisposable {
   /** Their addresses. */
   addresses(): readonly string[] {
     return this.#names().map((name) => this.#addressOf(name));
+  }
+
+  /** That of the query that has a workspace. */
+  addressFor(workspace: string): string {
+    return this.#addressOf(queriesOf(this.#map, workspace).at);
   }
 
   /** A sentence for each query, apart from the default one, that does not answer. */
@@ -190,10 +199,13 @@ export function routedQuery(routes: QueryRoutes): QueryClient {
     async workspaces(workspace) {
       if (workspace !== "") return send(workspace, (query) => query.workspaces(workspace));
       const all = await routes.sendToAll(async (query, isOwn) => {
-        const { items } = await query.workspaces("");
-        return items.filter((item) => isOwn(item.workspace));
+        const answer = await query.workspaces("").catch(() => undefined);
+        return [{ items: answer?.items.filter((item) => isOwn(item.workspace)), isOwn }];
       });
-      return { items: [...all] };
+      return {
+        items: all.flatMap(({ items }) => items ?? []),
+        isUnknown: (name) => all.some(({ items, isOwn }) => items === undefined && isOwn(name)),
+      };
     },
     [Symbol.asyncDispose]: () => routes[Symbol.asyncDispose](),
   };

@@ -1,4 +1,3 @@
-import { credentials } from "@grpc/grpc-js";
 import { maintainClient } from "@tapedeck/gateway/for-cli/maintain";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { CommandError } from "../../command-error.ts";
@@ -6,6 +5,7 @@ import { inMessages } from "../../display/counted.ts";
 import { print } from "../../display/output.ts";
 import { auditHere } from "../../maintain/audit-here.ts";
 import { dialRunning } from "../../maintain/here.ts";
+import { routesHere, servicesChannel, servicesOptions } from "../../maintain/queries-here.ts";
 import { type Rebuilding, remoteMaintenance } from "../../maintain/remote.ts";
 import { announceTapedeck } from "../../maintain/which-tapedeck.ts";
 import { Progress, type ProgressTo } from "../../progress.ts";
@@ -47,13 +47,11 @@ async function* rebuildHere(
   signal: AbortSignal,
 ): AsyncGenerator<Rebuilding, void> {
   await using machine = await dialRunning(data);
-  const { ingestGrpc: ingest = "", queryGrpc: query } = machine.running.addresses;
-  if (query === undefined)
-    throw new CommandError("the running `tapedeck up` is older than this command: restart it first.");
+  const { ingest, routes } = await routesHere(machine);
+  await using _ = routes;
+  const queries = () => (workspace === "" ? routes.addresses() : [routes.addressFor(workspace)]);
   await auditHere(machine.nats, { action: "tables.rebuilt", about: workspace === "" ? {} : { workspace } });
-  const channel = credentials.createInsecure();
-  const options = { "grpc.enable_http_proxy": 0 };
-  await using services = maintainClient({ ingest, queries: () => [query] }, machine.servicesKey, channel, options);
+  await using services = maintainClient({ ingest, queries }, machine.servicesKey, servicesChannel, servicesOptions);
   try {
     yield* services.rebuild({ workspace, fresh: false }, signal);
   } catch (cause) {

@@ -1,30 +1,26 @@
-import { credentials } from "@grpc/grpc-js";
 import {
   beginRemoval,
   listWorkspaces,
   maintainClient,
-  queryClient,
+  routedQuery,
   setRetention,
 } from "@tapedeck/gateway/for-cli/maintain";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { CommandError } from "../../command-error.ts";
 import { userHere } from "../../maintain/audit-here.ts";
 import { dialRunning } from "../../maintain/here.ts";
+import { routesHere, servicesChannel, servicesOptions } from "../../maintain/queries-here.ts";
 import type { WorkspaceAdmin } from "./admin.ts";
-
-const timeoutMs = 10_000;
 
 /** Works on the Tapedeck that runs on a data folder. Goes past the gateway, which may require a token. */
 export async function adminHere(data: string): Promise<WorkspaceAdmin> {
   await using stack = new AsyncDisposableStack();
-  const { running, nats: connection, servicesKey } = stack.use(await dialRunning(data));
-  const { ingestGrpc: ingest, queryGrpc: queryAddress } = running.addresses;
-  if (ingest === undefined || queryAddress === undefined)
-    throw new CommandError("the running `tapedeck up` is older than this command: restart it first.");
-  const channel = credentials.createInsecure();
-  const addresses = { ingest, queries: () => [queryAddress] };
-  const services = stack.use(maintainClient(addresses, servicesKey, channel, { "grpc.enable_http_proxy": 0 }));
-  const query = stack.use(queryClient(queryAddress, servicesKey, timeoutMs, channel));
+  const machine = stack.use(await dialRunning(data));
+  const { nats: connection, servicesKey } = machine;
+  const { ingest, routes } = await routesHere(machine);
+  const query = stack.use(routedQuery(routes));
+  const addresses = { ingest, queries: () => routes.addresses() };
+  const services = stack.use(maintainClient(addresses, servicesKey, servicesChannel, servicesOptions));
   const deps = { nats: () => ({ connection }), query, services };
   const caller = (signal: AbortSignal) => ({ ...userHere(), signal });
   const owned = stack.move();

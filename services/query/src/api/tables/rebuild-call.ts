@@ -1,5 +1,6 @@
 import type { RebuildRequest, RebuildResponse } from "@tapedeck/proto/tapedeck/v1/query";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { isLogMissing } from "@tapedeck/shared/log/jetstream";
 import { sequenceOf } from "@tapedeck/shared/log/offset";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { ForeignCheckpointError } from "../../db/checkpoint.ts";
@@ -26,6 +27,7 @@ export async function* rebuildCall(
     onBegun: (logs) => progress.begin(logs),
     onProgress: (applied) => progress.add(applied),
   }).catch((cause: unknown) => {
+    if (workspace !== "" && isLogMissing(cause)) throw nothingRecorded(workspace, cause);
     throw refused(cause);
   });
   for (let isOver = false; !isOver && !signal.aborted; ) {
@@ -88,6 +90,10 @@ function refused(cause: unknown): unknown {
     return new TapedeckError("not_ready", cause.message, {}, { cause });
   }
   return cause;
+}
+
+function nothingRecorded(workspace: string, cause: unknown): TapedeckError {
+  return new TapedeckError("not_found", `nothing is recorded in the workspace "${workspace}"`, {}, { cause });
 }
 
 /** The caller does not know that query itself ended the rebuild. */

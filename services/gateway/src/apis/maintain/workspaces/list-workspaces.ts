@@ -32,21 +32,19 @@ export async function listWorkspaces(
   { nats, query, services }: ListDeps,
   only: string | undefined,
 ): Promise<readonly ListedWorkspace[]> {
-  const [logs, projected, retentions] = await Promise.all([
+  const [logs, { items, isUnknown = () => false }, retentions] = await Promise.all([
     logsOf(nats().connection),
-    query.workspaces(only ?? "").then(
-      ({ items }) => new Map(items.map((item) => [item.workspace, item])),
-      () => undefined,
-    ),
+    query.workspaces(only ?? "").catch(() => ({ items: [], isUnknown: () => true })),
     retentionsOf(services),
   ]);
-  const names = new Set([...logs.keys(), ...(projected?.keys() ?? [])]);
+  const projected = new Map(items.map((item) => [item.workspace, item]));
+  const names = new Set([...logs.keys(), ...projected.keys()]);
   return [...names]
     .filter((name) => only === undefined || name === only)
     .toSorted()
     .map((name) => {
       const log = logs.get(name);
-      const tables = projected?.get(name);
+      const tables = projected.get(name);
       const { messages = 0, bytes = 0, first_ts, last_ts } = log?.state ?? {};
       return {
         workspace: name,
@@ -55,7 +53,7 @@ export async function listWorkspaces(
         bytes,
         oldestAt: messages === 0 ? null : timeOf(first_ts),
         newestAt: messages === 0 ? null : timeOf(last_ts),
-        tables: projected === undefined ? null : tablesOf(log, tables),
+        tables: isUnknown(name) ? null : tablesOf(log, tables),
         retention: retentions === undefined ? null : retentionOf(retentions, name),
       };
     });
