@@ -31,5 +31,10 @@ it("a query beside the default one says by which address it is reached", () => {
   expect(yaml("")()).toMatchObject({ advertise: "", workspaces: [] });
   expect(yaml("query: { workspaces: [acme] }")).toThrow("query.workspaces: it needs query.advertise");
   expect(yaml("query: { workspaces: [Acme], advertise: 'b:7053' }")).toThrow('"Acme" is no workspace');
-  expect(yaml("query: { advertise: b }")).toThrow('query.advertise: "b" is not host:port');
+  for (const wrong of ["b", "http://b:7053", "b:0", "b:70530"])
+    expect(yaml(`query: { advertise: '${wrong}' }`)).toThrow(`query.advertise: "${wrong}" is not host:port`);
+  const alone = "query: { advertise: '127.0.0.1:7053', grpc: { host: 0.0.0.0 } }";
+  expect(yaml(`{ services: { key: k }, ${alone} }`)).toThrow(
+    "is this machine alone, and query.grpc.host (0.0.0.0) is not",
+  );
 });

@@ -6,6 +6,7 @@ import {
 } from "@tapedeck/shared/service/common-settings";
 import { type ConnectionLimits, connectionLimits } from "@tapedeck/shared/service/grpc-listener";
 import { type HealthAddress, healthSettings } from "@tapedeck/shared/service/health";
+import { isLoopback } from "@tapedeck/shared/service/loopback";
 import { type NatsSettings, natsSettings } from "@tapedeck/shared/service/nats";
 import { refuseOpenHosts, servicesOnly } from "@tapedeck/shared/service/open-hosts";
 import { queryTimeout } from "@tapedeck/shared/service/query-timeout";
@@ -16,6 +17,7 @@ import { nameForm } from "@tapedeck/shared/source";
 import { type ReaderLimits, readerLimits } from "./db/access/limits.ts";
 import { defaultLimits } from "./projecting/batches.ts";
 import { leavingMs } from "./projecting/take-over/leaving.ts";
+import { splitQueryAddress } from "./projecting/take-over/query-address.ts";
 
 /** The settings of query, as they were read at the start. */
 export type QueryConfig = {
@@ -60,13 +62,9 @@ export function readConfig(sources: SettingsSources): QueryConfig {
 /** Reads the settings of query. */
 export function querySettings(read: SettingsReader): QueryConfig {
   const timeoutMs = queryTimeout(read);
+  const host = read.string("query.grpc.host", "127.0.0.1", { description: "Where query listens." });
   const config = {
-    grpc: {
-      host: read.string("query.grpc.host", "127.0.0.1", {
-        description: "Where query listens.",
-      }),
-      port: read.port("query.grpc.port", 7053, { description: "gRPC of query, for the gateway only." }),
-    },
+    grpc: { host, port: read.port("query.grpc.port", 7053, { description: "gRPC of query, for the gateway only." }) },
     connectionLimits: connectionLimits(read),
     health: healthSettings(read, "query", 7062),
     nats: natsSettings(read),
@@ -92,7 +90,7 @@ export function querySettings(read: SettingsReader): QueryConfig {
       max: 10_000,
       description: "The most events of one transaction.",
     }),
-    ...assignedSettings(read),
+    ...assignedSettings(read, host),
   };
   const { grpc, health, servicesKey } = config;
   const hosts = [["query.grpc.host", grpc.host] as const, ["query.health.host", health.host] as const];
@@ -101,7 +99,7 @@ export function querySettings(read: SettingsReader): QueryConfig {
 }
 
 /** Reads which workspaces a query beside the default one takes over. */
-function assignedSettings(read: SettingsReader): Pick<QueryConfig, "advertise" | "workspaces"> {
+function assignedSettings(read: SettingsReader, host: string): Pick<QueryConfig, "advertise" | "workspaces"> {
   const workspaces = read.list("query.workspaces", [], {
     defaultText: "all that no other query has",
     description:
@@ -113,8 +111,14 @@ function assignedSettings(read: SettingsReader): Pick<QueryConfig, "advertise" |
   for (const pattern of workspaces.filter((one) => !isWorkspacePattern(one))) {
     read.addError(`query.workspaces: "${pattern}" is no workspace and no pattern of some: a name is ${nameForm}`);
   }
-  if (advertise !== "" && !/^\S+:\d{1,5}$/.test(advertise)) {
+  const address = splitQueryAddress(advertise);
+  if (advertise !== "" && address === undefined) {
     read.addError(`query.advertise: "${advertise}" is not host:port, such as 10.0.0.3:7053`);
+  }
+  if (address !== undefined && isLoopback(address.host) && !isLoopback(host)) {
+    read.addError(
+      `query.advertise: "${advertise}" is this machine alone, and query.grpc.host (${host}) is not: name the address by which gateways reach it`,
+    );
   }
   if (workspaces.length > 0 && advertise === "") {
     read.addError("query.workspaces: it needs query.advertise, the address by which gateways reach this query");

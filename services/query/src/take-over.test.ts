@@ -5,6 +5,7 @@ import { parsePosition } from "@tapedeck/shared/log/position";
 import { defaultQuery, QueryMapStore, queriesOf } from "@tapedeck/shared/log/queries/query-map";
 import { requestTablesEnd } from "@tapedeck/shared/log/tables-end";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
+import { ownPort } from "@tapedeck/shared/testing/own-port";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, it } from "vitest";
 import type { QueryConfig } from "./config.ts";
@@ -20,7 +21,13 @@ import { contents, differencesOf } from "./testing/tables.ts";
 import { rowsOf } from "./testing/workspace-rows.ts";
 
 const both = ["acme", "globex"];
-const [second, third] = ["second:7053", "third:7053"];
+const ports = [await ownPort(), await ownPort()];
+const [second = "", third = ""] = ports.map((port) => `127.0.0.1:${port}`);
+
+/** Where a query listens that is reached at this address. */
+function listenerAt(address: string) {
+  return { host: "127.0.0.1", port: Number(address.split(":")[1]) };
+}
 
 /** Two workspaces with events, the default query's database, and those of two more. */
 async function harness() {
@@ -33,7 +40,7 @@ async function harness() {
   const more =
     (at: string, databaseUrl: string) =>
     (settings: Partial<QueryConfig> = {}) =>
-      on.startQuery({ databaseUrl, advertise: at, workspaces: ["ac*"], ...settings });
+      on.startQuery({ databaseUrl, advertise: at, grpc: listenerAt(at), workspaces: ["ac*"], ...settings });
   const owned = stack.move();
   return {
     on,
@@ -173,6 +180,32 @@ it("of two queries that are set to take a workspace over one does, and the other
   expect(first.positionOf("globex")).toBe(endOf(await at.end("globex")));
 });
 
+it("the query before keeps its rows, and answers, while the new one can't be reached at its address", async () => {
+  await using at = await harness();
+  await at.writeSome(150);
+  await using first = await at.startFirst();
+  using ask = queryClient(first.address);
+  await using wrong = await at.startSecond({ advertise: third });
+  await isAt(at, third);
+  const sentence = `workspace acme keeps its rows here, because nobody takes connections at ${third}, where the query is said to be that has taken it over: start that query or, if its query.advertise is wrong, have it give the workspace back under that address first`;
+  const says = async () => JSON.stringify(await readiness(first.addresses.health)).includes(sentence);
+  await until(says, { message: "the query before to say so" });
+  await at.writeSome(30);
+  const end = await at.end("acme");
+  await reaches(first, end, "acme");
+  expect((await ask.listSources()).items.length).toBeGreaterThan(0);
+  expect((await at.entry()).also).toEqual([defaultQuery]);
+  // What the sentence asks for.
+  await wrong[Symbol.asyncDispose]();
+  await using giving = await at.startSecond({ advertise: third, workspaces: [] });
+  await isAt(at, defaultQuery);
+  await giving[Symbol.asyncDispose]();
+  await using query = await at.startSecond();
+  await isAt(at, second);
+  await isWhole(at, query, at.urls.second);
+  expect(JSON.stringify(await readiness(first.addresses.health))).not.toContain("keeps its rows");
+});
+
 it("a query that is killed at a step of a take-over continues from there", async () => {
   await using at = await harness();
   const { urls, map, logs } = at;
@@ -194,9 +227,10 @@ it("a query that is killed at a step of a take-over continues from there", async
   // The one before was killed when it still had its rows.
   expect(await at.entry()).toEqual({ at: second, also: [defaultQuery], offered: false });
   await using first = await at.startFirst();
+  await reaches(first, await at.end("globex"), "globex");
+  await using query = await at.startSecond();
   await isOver(at, urls.first);
   await at.writeSome(30);
-  await using query = await at.startSecond();
   await isWhole(at, query, urls.second);
   await reaches(first, await at.end("globex"), "globex");
 });

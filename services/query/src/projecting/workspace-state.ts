@@ -75,7 +75,9 @@ export class WorkspaceState {
   /** Its rows are being deleted. */
   removed(): void {
     this.#isRemoved = true;
-    this.waits("the workspace was removed, and its rows are being deleted", { isRefused: true });
+    this.waits("the rows of the workspace are being deleted here: it was removed, or another query has it now", {
+      isRefused: true,
+    });
   }
 
   waits(reason: string, { isRefused = false } = {}): void {

@@ -46,6 +46,8 @@ export class AssignedWorkspaces {
   readonly #changed = new Notifier();
   /** Those to be taken over whose projection has begun. */
   readonly #begun = new Set<string>();
+  /** Those whose rows stay although another query answers for them: a sentence says why. */
+  readonly #kept = new Map<string, string>();
   #map: QueryMap = new Map();
   #isKnown = false;
 
@@ -108,8 +110,20 @@ export class AssignedWorkspaces {
     return `${queryNamed(at)} has the workspace ${workspace}, and this one does not`;
   }
 
-  /** The workspaces that this query is set to take over, and that another one has: a sentence for each. */
+  /** The rows of a workspace stay; `why` is a sentence, undefined: they do not. */
+  keeps(workspace: string, why: string | undefined): void {
+    if (why === undefined) this.#kept.delete(workspace);
+    else this.#kept.set(workspace, why);
+  }
+
+  /** The workspaces that do not change hands although they are to: a sentence for each. */
   conflicts(): readonly string[] {
+    for (const workspace of this.#kept.keys()) if (this.of(workspace) !== "leaving") this.#kept.delete(workspace);
+    return [...this.#kept.values(), ...this.#notTaken()];
+  }
+
+  /** Those that this query is set to take over, and that another one has. */
+  #notTaken(): readonly string[] {
     const { name, patterns } = this.query;
     if (name === defaultQuery) return [];
     return [...this.#map].flatMap(([workspace, { at }]) =>

@@ -7,8 +7,15 @@
 // 1. Every step is an entry in the map, or rows in a database, and each begins with what it finds there. So a process may be
 //    killed at any of them, and the next one goes on.
 // 2. A query writes only that it takes part, that it has caught up, that it gives a workspace up, and that it is gone.
-// 3. The old one projects until it deletes its rows: who still asks it gets answers as new as before.
-import { QueryMapStore, queriesOf, queryMapMs, type WorkspaceQueries } from "@tapedeck/shared/log/queries/query-map";
+// 3. The old one projects until it deletes its rows: who still asks it gets answers as new as before. It keeps them while
+//    nobody takes connections at the address of the new one: gateways can't reach it either, and go on asking the old one.
+import {
+  defaultQuery,
+  QueryMapStore,
+  queriesOf,
+  queryMapMs,
+  type WorkspaceQueries,
+} from "@tapedeck/shared/log/queries/query-map";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { delay } from "@tapedeck/shared/sync/delay";
 import type { NatsConnection } from "nats";
@@ -19,6 +26,7 @@ import { areAllWithout } from "../forget/all-tables.ts";
 import { forgetWorkspace } from "../forget/workspace.ts";
 import type { WorkspaceState, WorkspaceStates } from "../workspace-state.ts";
 import { type AssignedWorkspaces, assignmentOf, queryNamed, wants } from "./assigned-workspaces.ts";
+import { takesConnections } from "./query-address.ts";
 
 export type TakeOverOptions = {
   readonly assigned: AssignedWorkspaces;
@@ -163,7 +171,7 @@ export class TakeOvers {
     this.#projections.begin(workspace);
     if (performance.now() - since < leaveMs) return false;
     assigned.found(await this.#map.read());
-    if (assigned.of(workspace) !== "leaving") return false;
+    if (assigned.of(workspace) !== "leaving" || !(await this.#isReached(workspace))) return false;
     const checkpoint = await readAnyCheckpoint(database.db, workspace);
     if (checkpoint === undefined) {
       if (!(await areAllWithout(database, workspace))) return false;
@@ -175,6 +183,16 @@ export class TakeOvers {
     }
     await this.#delete(workspace, checkpoint);
     return false;
+  }
+
+  /** Whether the query that has a workspace now can be reached, as far as this one can know. */
+  async #isReached(workspace: string): Promise<boolean> {
+    const { assigned } = this.#options;
+    const { at } = queriesOf(assigned.entries(), workspace);
+    const isReached = at === defaultQuery || (await takesConnections(at));
+    const why = `workspace ${workspace} keeps its rows here, because nobody takes connections at ${at}, where the query is said to be that has taken it over: start that query or, if its query.advertise is wrong, have it give the workspace back under that address first`;
+    assigned.keeps(workspace, isReached ? undefined : why);
+    return isReached;
   }
 
   async #change(workspace: string, change: (entry: WorkspaceQueries) => WorkspaceQueries): Promise<void> {
