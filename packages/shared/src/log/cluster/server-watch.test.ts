@@ -69,6 +69,29 @@ it("a server that answers pings, but nothing about the log, is left for another 
   await Promise.all([nats.close(), mute.close()]);
 });
 
+it("a server alone is not asked, until it has others", async () => {
+  await using alone = await startTestNats();
+  const nats = await connectNats("test", { url: alone.url }, silentLogger);
+  const on = { checks: 0, pings: 0, connectUrls: ["127.0.0.1:1"] };
+  const counted = new Proxy(nats, {
+    get(target, key: keyof NatsConnection) {
+      if (key === "info") {
+        on.checks++;
+        return { ...target.info, connect_urls: on.connectUrls };
+      }
+      if (key === "rtt") on.pings++;
+      return target[key]?.bind(target);
+    },
+  });
+  await using _watch = new ServerWatch(counted, { hasOthers: false, logger: silentLogger, times: { everyMs: 1 } });
+  for (let pings = 0; pings < 100; pings++) await nats.rtt();
+  expect([on.checks, on.pings]).toEqual([1, 0]);
+  on.connectUrls = ["127.0.0.1:1", "127.0.0.1:2"];
+  await nats.reconnect();
+  await until(() => on.pings > 0, { message: "a ping to a server that may be left" });
+  await nats.close();
+});
+
 /** `said`: the watch's own warnings. */
 function watch(nats: NatsConnection, times: { readonly pingMs: number; readonly timeoutMs: number }, said: string[]) {
   const logger = pino({}, { write: (line: string) => void said.push(JSON.parse(line).msg) });

@@ -3,6 +3,7 @@ import type { NatsConnection } from "nats";
 import type { Logger } from "../../service/logger.ts";
 import { abortable } from "../../sync/abortable.ts";
 import { backoff, delay } from "../../sync/delay.ts";
+import { Notifier } from "../../sync/notifier.ts";
 import { endsStream } from "../subjects.ts";
 import { hasQuorum, silenceMs } from "./leader-info.ts";
 
@@ -45,6 +46,8 @@ export class ServerWatch implements AsyncDisposable {
   readonly #options: ServerWatchOptions;
   readonly #times: ServerWatchTimes;
   readonly #over = new AbortController();
+  /** Rings when the connection may know other servers than before, and when it is closed. */
+  readonly #serversChanged = new Notifier();
   readonly #running: Promise<void>;
   /** The durations of recent pings. */
   #slowestMs = 0;
@@ -53,11 +56,13 @@ export class ServerWatch implements AsyncDisposable {
     this.#nats = nats;
     this.#options = options;
     this.#times = { ...defaultTimes, ...options.times };
+    void this.#followServers();
     this.#running = this.#run();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#over.abort();
+    this.#serversChanged.ring();
     await this.#running;
   }
 
@@ -66,8 +71,13 @@ export class ServerWatch implements AsyncDisposable {
     // If no server can answer, because the log has lost its quorum, all are tried, but less and less often.
     const retryDelays = backoff(everyMs, 30_000);
     for (let failures = 0; !this.#over.signal.aborted && !this.#nats.isClosed(); ) {
+      const changed = this.#serversChanged.next();
+      if (!this.#hasOthers()) {
+        // A server alone can't be left, so it is not asked either: the process stays asleep.
+        await changed;
+        continue;
+      }
       await delay(everyMs, this.#over.signal);
-      if (!this.#hasOthers()) continue;
       const isThere = await this.#answersPings();
       if (isThere && (await this.#isInTouch())) {
         failures = 0;
@@ -81,6 +91,13 @@ export class ServerWatch implements AsyncDisposable {
         await delay(retryDelays.next(), this.#over.signal);
       }
     }
+  }
+
+  async #followServers(): Promise<void> {
+    for await (const { type } of this.#nats.status()) {
+      if (type === "update" || type === "reconnect") this.#serversChanged.ring();
+    }
+    this.#serversChanged.ring();
   }
 
   #hasOthers(): boolean {
