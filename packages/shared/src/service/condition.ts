@@ -6,17 +6,30 @@ import { startInterval, stopTimer } from "../sync/timers.ts";
 export type Condition = { readonly problems: readonly string[]; readonly warnings: readonly string[] };
 
 const subject = "tapedeck.condition.ingest";
-const everyMs = 1_000;
-/** A service that was silent for so long is gone or unreachable. */
+const defaultEveryMs = 1_000;
+/** A recorder that was silent for so long is gone, unreachable or well. */
 const forgottenMs = 5_000;
 
 const conditionMessage = z.object({ who: z.string(), problems: z.array(z.string()), warnings: z.array(z.string()) });
 
-/** Publishes the condition every second on NATS; nothing is stored. */
-export function reportCondition(nats: Pick<NatsConnection, "publish">, who: string, now: () => Condition): Disposable {
+/**
+ * Publishes the condition every second on NATS while there is something to say, and once when that is over; nothing is
+ * stored. A recorder that is well says nothing, so those that listen stay asleep.
+ */
+export function reportCondition(
+  nats: Pick<NatsConnection, "publish">,
+  who: string,
+  now: () => Condition,
+  everyMs = defaultEveryMs,
+): Disposable {
+  let wasWell = true;
   const timer = startInterval(() => {
+    const { problems, warnings } = now();
+    const isWell = problems.length === 0 && warnings.length === 0;
+    if (isWell && wasWell) return;
+    wasWell = isWell;
     try {
-      nats.publish(subject, JSON.stringify({ who, ...now() }));
+      nats.publish(subject, JSON.stringify({ who, problems, warnings }));
     } catch {
       // The connection was closed.
     }

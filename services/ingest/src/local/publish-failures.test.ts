@@ -150,6 +150,20 @@ it("a full disk is over when there is room, though nobody has anything to record
   expect(failures.isFull).toBe(false);
 });
 
+it("a disk is checked while it is full, and neither before nor after", async () => {
+  const timers = vi.spyOn(globalThis, "setTimeout");
+  onTestFinished(() => timers.mockRestore());
+  // Each has a timer of its own length.
+  const timersOf = (quietMs: number) => timers.mock.calls.filter(([, ms]) => ms === quietMs / 4).length;
+  using _well = new PublishFailures({ reach, logger: silentLogger, quietMs: 28 });
+  using over = await fullDisk(24);
+  over.over();
+  const before = timersOf(24);
+  using full = await fullDisk(20);
+  await until(() => full.disk.observations > 20, { message: "many checks of a full disk" });
+  expect([timersOf(28), timersOf(24) - before]).toEqual([0, 0]);
+});
+
 it("a full disk is over for a server that was started since", async () => {
   await using nats = await startTestNats();
   await using stack = new AsyncDisposableStack();

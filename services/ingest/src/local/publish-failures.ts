@@ -47,11 +47,12 @@ export class PublishFailures implements Disposable {
   #isStuck = false;
   /** The disk was full to this server, which takes nothing more, however much room there is, before it is started again. */
   #wasFull = false;
-  readonly #timer: Timer;
+  /** Runs while there is a reason, and only then: a process in which nothing fails stays asleep. */
+  #timer: Timer | undefined;
+  #isDisposed = false;
 
   constructor(options: PublishFailuresOptions) {
     this.#options = { freeBytes: async () => undefined, quietMs: 10_000, ...options };
-    this.#timer = startInterval(() => void this.#checkRoom(), Math.min(1_000, this.#options.quietMs / 4)).unref();
   }
 
   /** Why nothing gets into a log that can be asked, in one sentence; undefined when all is well, or was a moment ago. */
@@ -97,6 +98,8 @@ export class PublishFailures implements Disposable {
   }
 
   #clear(): void {
+    stopTimer(this.#timer);
+    this.#timer = undefined;
     this.#reported = undefined;
     this.#since = undefined;
     this.#isFull = false;
@@ -117,6 +120,9 @@ export class PublishFailures implements Disposable {
     this.#wasFull ||= isWithoutRoom;
     this.#isFull ||= isFull;
     this.#isStuck ||= performance.now() - since > timeoutMs;
+    if (this.reason !== undefined && !this.#isDisposed) {
+      this.#timer ??= startInterval(() => void this.#checkRoom(), Math.min(1_000, this.#options.quietMs / 4)).unref();
+    }
     const reason = this.#isFull ? full : err === undefined ? undefined : String(err);
     if (reason !== undefined && reason !== this.#reported) {
       logger.error({ err: err ?? new Error(reason) }, "the log accepts nothing now: items wait in the spill");
@@ -137,6 +143,7 @@ export class PublishFailures implements Disposable {
   }
 
   [Symbol.dispose](): void {
+    this.#isDisposed = true;
     stopTimer(this.#timer);
   }
 }
