@@ -3,7 +3,8 @@ import { requestTablesPassed } from "@tapedeck/shared/log/erasures/tables-passed
 import { endOf, logStart, sequenceOf } from "@tapedeck/shared/log/offset";
 import { parsePosition } from "@tapedeck/shared/log/position";
 import { defaultQuery, QueryMapStore, queriesOf } from "@tapedeck/shared/log/queries/query-map";
-import { requestTablesEnd } from "@tapedeck/shared/log/tables-end";
+import { endSubjects } from "@tapedeck/shared/log/subjects";
+import { requestTablesEnd, tablesEndSchema } from "@tapedeck/shared/log/tables-end";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { ownPort } from "@tapedeck/shared/testing/own-port";
 import { until } from "@tapedeck/shared/testing/until";
@@ -50,8 +51,8 @@ async function harness() {
     startFirst: (settings: Partial<QueryConfig> = {}) => on.startQuery(settings),
     startSecond: more(second, two.url),
     startThird: more(third, three.url),
-    async writeSome(count: number) {
-      for (const workspace of both)
+    async writeSome(count: number, workspaces = both) {
+      for (const workspace of workspaces)
         await writeTogether(logs.log(workspace), events.get(workspace)?.splice(0, count) ?? [], 5);
     },
     end: async (workspace: string) => sequenceOf((await logs.log(workspace).reader.bounds()).lastOffset),
@@ -157,6 +158,30 @@ it("a workspace is taken over while it is written, and given back; the others st
   await isOver(at, urls.second);
   await isWhole(at, first, urls.first);
   expect(await at.map.read()).toEqual(new Map());
+});
+
+it("a query that gets a workspace reports the end of its tables, though nothing is recorded any more", async () => {
+  await using at = await harness();
+  const { logs, map } = at;
+  const ends = new Map<string, number>();
+  for (const workspace of both) {
+    logs.nats.subscribe(endSubjects(workspace).tables, {
+      callback: (_, message) => void ends.set(workspace, tablesEndSchema.parse(message.json()).seq),
+    });
+  }
+  const isReported = async (workspace: string) => ends.get(workspace) === (await at.end(workspace));
+  await at.writeSome(20);
+  await using query = await at.startSecond({ workspaces: ["*"], leaveMs: 600_000 });
+  for (const workspace of both) await until(() => isReported(workspace), { message: `the end of ${workspace}` });
+  await map.change("acme", () => ({ at: third, also: [second], offered: false }));
+  await at.writeSome(20, ["acme"]);
+  await reaches(query, await at.end("acme"), "acme");
+  // Its ends are read once more, and that of acme is not its to report.
+  await at.writeSome(5, ["globex"]);
+  await until(() => isReported("globex"), { message: "the next end of globex" });
+  expect(await isReported("acme")).toBe(false);
+  await map.change("acme", () => ({ at: second, also: [], offered: false }));
+  await until(() => isReported("acme"), { message: "the end of acme" });
 });
 
 it("of two queries that are set to take a workspace over one does, and the other says which has it", async () => {

@@ -2,7 +2,7 @@ import type { NatsConnection } from "nats";
 import { z } from "zod";
 import { asciiName, nameOfAscii } from "../source.ts";
 import { delay } from "../sync/delay.ts";
-import { startInterval, stopTimer } from "../sync/timers.ts";
+import { startTimer, stopTimer, type Timer } from "../sync/timers.ts";
 import type { Sequence } from "./offset.ts";
 import { defaultQuery } from "./queries/query-map.ts";
 import { endSubjects } from "./subjects.ts";
@@ -22,26 +22,33 @@ const retryMs = 100;
 export type TablesEnds = ReadonlyMap<string, TablesEnd>;
 
 export type ReportTablesEnds = {
-  readonly everyMs?: number;
-  /** Whether an end may have changed since this was asked last. By default it may. */
-  readonly mayHaveChanged?: () => boolean;
+  /** How long a change waits for others. Default: a second. */
+  readonly gatherMs?: number;
   /** The name of this query in the map; see query-map.ts. */
   readonly query?: string;
   /** Whether it answers for the workspace: only then its end is stored. By default it does. */
   readonly isOwn?: (workspace: string) => boolean;
 };
 
+export type TablesEndsReport = Disposable & {
+  /** An end, or the answer of `isOwn`, may have changed. */
+  changed(): void;
+};
+
 /**
- * Reports to ingest how far query's tables of each workspace have come, until it is disposed of: on request, and at most
- * every `everyMs` (a second) what has changed.
+ * Reports to ingest how far query's tables of each workspace have come, until it is disposed of: on request, and what has
+ * changed soon after `changed` was called. Without a call no timer runs.
  */
 export function reportTablesEnds(
   nats: NatsConnection,
   now: () => TablesEnds,
-  { everyMs = 1_000, mayHaveChanged = () => true, query = defaultQuery, isOwn = () => true }: ReportTablesEnds = {},
-): Disposable {
+  { gatherMs = 1_000, query = defaultQuery, isOwn = () => true }: ReportTablesEnds = {},
+): TablesEndsReport {
   const published = new Map<string, TablesEnd>();
+  let timer: Timer | undefined;
   const write = () => {
+    stopTimer(timer);
+    timer = undefined;
     if (nats.isClosed()) return;
     for (const [workspace, end] of now()) {
       const before = published.get(workspace);
@@ -51,9 +58,6 @@ export function reportTablesEnds(
     }
   };
   write();
-  const timer = startInterval(() => {
-    if (mayHaveChanged()) write();
-  }, everyMs).unref();
   const requests = nats.subscribe(requestSubject("*"), {
     callback: (error, message) => {
       if (error !== null || message.string() !== query) return;
@@ -62,11 +66,12 @@ export function reportTablesEnds(
     },
   });
   return {
+    changed() {
+      timer ??= startTimer(write, gatherMs).unref();
+    },
     [Symbol.dispose]: () => {
-      stopTimer(timer);
-      if (nats.isClosed()) return;
       write();
-      requests.unsubscribe();
+      if (!nats.isClosed()) requests.unsubscribe();
     },
   };
 }

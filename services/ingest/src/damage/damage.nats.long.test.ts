@@ -313,7 +313,7 @@ it.each(["is asked", "has recorded before"])("so is one that ends before query's
   await using log = await openLog(nc, { workspace: "default" });
   await (await openTestEnds(nc, { workspace: "default", epoch: log.epoch }))[Symbol.asyncDispose]();
   let seq = 1;
-  const reporting = reportTablesEnds(nc, () => new Map([["default", { epoch: log.epoch, seq }]]), { everyMs: 600_000 });
+  const reporting = reportTablesEnds(nc, () => new Map([["default", { epoch: log.epoch, seq }]]));
   await until(async () => (await lastTold(nc)) === 1, { message: "query to be known" });
   seq = await testWriter(log.writer, alice).append(20, { session });
   if (what === "has recorded before") {

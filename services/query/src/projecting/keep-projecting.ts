@@ -5,6 +5,7 @@ import { sequenceOf } from "@tapedeck/shared/log/offset";
 import { OutOfRangeError } from "@tapedeck/shared/log/out-of-range";
 import { reportTablesEnds, type TablesEnds } from "@tapedeck/shared/log/tables-end";
 import type { Logger } from "@tapedeck/shared/service/logger";
+import { abortable } from "@tapedeck/shared/sync/abortable";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import { letReadersIn, limitReaders, type ReaderLogins } from "../db/access/grants.ts";
 import { readCheckpoints } from "../db/checkpoint.ts";
@@ -136,12 +137,13 @@ async function projectOnce(
   // Before the log is read: if it has lost its end, ingest must not assign these positions again.
   using _beside = beside(open);
   const { nats, logs, names } = open;
-  const changes = new EndChanges();
-  using _telling = reportTablesEnds(nats, () => tablesEnds(states), {
+  using ends = reportTablesEnds(nats, () => tablesEnds(states), {
     query: assigned.query.name,
     isOwn: (workspace) => assigned.of(workspace) === "own",
-    mayHaveChanged: () => changes.take(),
   });
+  const over = new AbortController();
+  using _following = { [Symbol.dispose]: () => over.abort() };
+  void followMap(assigned, ends.changed, over.signal);
   using _answering = answerTablesPassed(nats, assigned.query.name, (workspace, end) =>
     haveAllPassed(database, workspace, end),
   );
@@ -156,7 +158,7 @@ async function projectOnce(
       observer.waits(undefined);
     },
     onApplied: (applied) => {
-      changes.note();
+      ends.changed();
       observer.applied(applied);
     },
     onInterrupted: () => observer.interrupted(),
@@ -164,20 +166,14 @@ async function projectOnce(
   tables.lost.throwIfAborted();
 }
 
-/** Whether the ends of tables may have changed: none is looked at while nothing is recorded in any workspace. */
-class EndChanges {
-  #isNoted = true;
-  #asked = 0;
-
-  note(): void {
-    this.#isNoted = true;
-  }
-
-  /** A workspace that changes hands is not noted. It is found by every tenth answer, which is yes. */
-  take(): boolean {
-    const isNoted = this.#isNoted || ++this.#asked % 10 === 0;
-    this.#isNoted = false;
-    return isNoted;
+/** Calls `changed` when the map was read, until the signal: the end of a workspace that changes hands may have to be stored. */
+async function followMap(
+  assigned: Pick<AssignedWorkspaces, "changed">,
+  changed: () => void,
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted) {
+    await abortable(assigned.changed(), signal).then(changed, () => {});
   }
 }
 
