@@ -14,7 +14,7 @@ import { migrate } from "../migrate.ts";
 import { letReadersIn, limitReaders } from "./grants.ts";
 import { type ReaderLimits, readerLimits } from "./limits.ts";
 import { readable } from "./relations.ts";
-import { watchReaders } from "./watch-readers.ts";
+import { endOverdue, watchReaders } from "./watch-readers.ts";
 import { createLogin, dropLogin, logins } from "./workspace-logins.ts";
 
 const limits = readerLimits(settingsReader({ env: {} }));
@@ -392,6 +392,18 @@ describe("limits", () => {
     await using _watch = watching(ours, { ...limits, ...tight });
     analyst.query(statement).catch(() => {});
     await over;
+  });
+
+  it("readers are checked again when the first of them can be overdue", async () => {
+    const nextMs = async () => (await endOverdue(ours, { ...limits, idleTransactionMs: 30_000 })).nextMs;
+    const analyst = await as("tapedeck_analyst");
+    expect(await nextMs()).toBe(31_000);
+    await analyst.query("begin");
+    const began = await nextMs();
+    expect(began).toBeLessThan(31_000);
+    expect(began).toBeGreaterThan(5_000);
+    await analyst.query("commit");
+    expect(await nextMs()).toBe(31_000);
   });
 });
 
