@@ -158,7 +158,7 @@ describe("every service works whole with its user", () => {
     const found = (map: QueryMap) => {
       known = map;
     };
-    using watch = watchQueryMap(gateway, found, 600_000);
+    using watch = watchQueryMap(gateway, found, { aloneMs: 600_000, inClusterMs: 600_000 });
     await watch.loaded;
     const entry = { at: "10.0.0.3:7053", also: [defaultQuery], offered: false };
     await new QueryMapStore(query).change("acme", () => entry);

@@ -1,10 +1,10 @@
 import { jetstreamManager } from "@nats-io/jetstream";
+import { checkAgain } from "@tapedeck/shared/log/check-again";
 import type { ConnectedLogs } from "@tapedeck/shared/log/connect-log";
 import { epochOf } from "@tapedeck/shared/log/epoch";
 import type { LogReader } from "@tapedeck/shared/log/log";
 import { everyOwnSubject, sourceOfSubject, streamOf } from "@tapedeck/shared/log/subjects";
 import { sourceParts } from "@tapedeck/shared/source";
-import { startInterval, stopTimer } from "@tapedeck/shared/sync/timers";
 
 /** The logs of the workspaces of this query, as it reads them. */
 export type WorkspaceLogs = {
@@ -20,8 +20,11 @@ export type WorkspaceLogs = {
   watchRemoved(removed: (workspace: string) => void): Disposable;
 };
 
-/** How often is asked which workspaces have a log. The first events of one are noticed at once. */
-const askMs = 5_000;
+/**
+ * How often is asked which workspaces have a log. The first events of one are noticed at once, and so is a question about it;
+ * a log without events, or a restored one, is found.
+ */
+const askTimes = { aloneMs: 60_000, inClusterMs: 5_000 } as const;
 
 /** `isProjected`: the workspaces that are projected here; by default all. */
 export function logsOver(
@@ -51,20 +54,19 @@ export function logsOver(
         if (state === "removing") removed(workspace);
       }),
     watch(found) {
+      const ask = async () => {
+        for (const workspace of await names()) found(workspace);
+      };
+      const asking = checkAgain(nats, ask, askTimes);
       const subscription = nats.subscribe(everyOwnSubject, {
         callback: (error, { subject }) => {
-          if (error === null) for (const workspace of workspaceIn(subject).filter(isProjected)) found(workspace);
+          if (error !== null) asking.isDeaf();
+          else for (const workspace of workspaceIn(subject).filter(isProjected)) found(workspace);
         },
       });
-      const ask = () =>
-        names().then(
-          (all) => all.map(found),
-          () => {}, // the next time will do
-        );
-      const timer = startInterval(() => void ask(), askMs).unref();
       return {
         [Symbol.dispose]: () => {
-          stopTimer(timer);
+          asking[Symbol.dispose]();
           if (!nats.isClosed()) subscription.unsubscribe();
         },
       };

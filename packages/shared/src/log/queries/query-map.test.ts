@@ -1,6 +1,6 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "nats";
-import { expect, it } from "vitest";
+import { expect, it, onTestFinished, vi } from "vitest";
 import { startTestNats } from "../../testing/nats.ts";
 import { until } from "../../testing/until.ts";
 import { defaultQuery, type QueryMap, QueryMapStore, queriesOf, tablesOf, watchQueryMap } from "./query-map.ts";
@@ -45,8 +45,8 @@ it("a change is heard, and found where it could not be heard", async () => {
   await using on = await harness();
   const heard: QueryMap[] = [];
   const asked: QueryMap[] = [];
-  using listening = watchQueryMap(on.nats, (map) => heard.push(map), 600_000);
-  using asking = watchQueryMap(on.nats, (map) => asked.push(map), 20);
+  using listening = watchQueryMap(on.nats, (map) => heard.push(map));
+  using asking = watchQueryMap(on.nats, (map) => asked.push(map), { aloneMs: 20, inClusterMs: 20 });
   await Promise.all([listening.loaded, asking.loaded]);
   expect(heard).toEqual([new Map()]);
   await new QueryMapStore(on.nats).change("acme", () => entry);
@@ -57,4 +57,18 @@ it("a change is heard, and found where it could not be heard", async () => {
   await until(() => asked.at(-1)?.size === 0, { message: "the purge to be found" });
   await new QueryMapStore(on.nats).change("globex", () => entry);
   await until(() => heard.at(-1)?.has("globex"), { message: "the change after it to be heard" });
+});
+
+it("the map of a server alone is read again after five minutes in which nobody changed it", async () => {
+  await using on = await harness();
+  vi.useFakeTimers({ toFake: ["setTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const found: QueryMap[] = [];
+  using watching = watchQueryMap(on.nats, (map) => found.push(map));
+  await watching.loaded;
+  const requests = vi.spyOn(on.nats, "request");
+  await vi.advanceTimersByTimeAsync(299_000);
+  expect(requests).not.toHaveBeenCalled();
+  await vi.advanceTimersByTimeAsync(1_000);
+  await until(() => found.length === 2, { message: "the map to be read again" });
 });

@@ -2,7 +2,7 @@ import { JetStreamApiError, type JetStreamManager, jetstream, jetstreamManager }
 import type { NatsConnection } from "nats";
 import { z } from "zod";
 import { Semaphore } from "../../sync/semaphore.ts";
-import { startInterval, stopTimer } from "../../sync/timers.ts";
+import { type CheckTimes, checkAgain } from "../check-again.ts";
 import { bucketNames, ensureBucket } from "../key-value-bucket.ts";
 import { wrongSequenceCodes } from "../writing/jetstream-writer.ts";
 
@@ -122,12 +122,13 @@ export class QueryMapStore {
 
 /** A change is heard at once, or noticed within this time where the message was lost. */
 export const queryMapMs = 5_000;
+const defaultTimes: CheckTimes = { aloneMs: 300_000, inClusterMs: queryMapMs };
 
 /** Calls `found` with the map at first, and whenever it may have changed, until it is disposed. */
 export function watchQueryMap(
   nats: NatsConnection,
   found: (map: QueryMap) => void,
-  everyMs = queryMapMs,
+  times = defaultTimes,
 ): Disposable & {
   /** Rejects when the first reading fails. */
   readonly loaded: Promise<void>;
@@ -141,12 +142,15 @@ export function watchQueryMap(
     const map = await store.read();
     if (!isOver) found(map);
   };
-  // What is heard may have been refused by the stream, so it is read.
   const again = () => {
-    last = read().catch(() => {}); // the next time will do
+    last = read();
+    return last;
   };
-  const subscription = nats.subscribe(queryMapSubject, { callback: again });
-  const timer = startInterval(again, everyMs).unref();
+  const checking = checkAgain(nats, again, times);
+  const subscription = nats.subscribe(queryMapSubject, {
+    // What is heard may have been refused by the stream, so it is read.
+    callback: (error) => (error === null ? checking.now() : checking.isDeaf()),
+  });
   const loaded = read();
   loaded.catch(() => {});
   last = loaded;
@@ -154,7 +158,7 @@ export function watchQueryMap(
     loaded,
     [Symbol.dispose]: () => {
       isOver = true;
-      stopTimer(timer);
+      checking[Symbol.dispose]();
       if (!nats.isClosed()) subscription.unsubscribe();
     },
   };

@@ -87,8 +87,16 @@ export class TakeOvers {
         if (reason !== this.#lastFailure && !signal.aborted) logger.warn({ err }, "workspaces can't be taken over now");
         this.#lastFailure = reason;
       }
-      await Promise.race([changed, delay(isDone ? queryMapMs : stepMs, signal)]);
+      const rest = new AbortController();
+      await Promise.race([changed, delay(isDone ? this.#restMs : stepMs, AbortSignal.any([signal, rest.signal]))]);
+      rest.abort();
     }
+  }
+
+  /** Without patterns all that is to do is in the map. */
+  get #restMs(): number {
+    const isInMap = this.#options.assigned.query.patterns.length === 0 && this.#lastFailure === "";
+    return isInMap ? Number.POSITIVE_INFINITY : queryMapMs;
   }
 
   /** Those that may have to change hands. */
