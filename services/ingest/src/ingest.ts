@@ -1,5 +1,6 @@
 import type { WaitingResponse } from "@tapedeck/proto/tapedeck/v1/maintain";
 import { startHealthServer } from "@tapedeck/shared/service/health";
+import type { Service } from "@tapedeck/shared/service/lifecycle";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { openCertificate } from "@tapedeck/shared/service/tls/certificate";
 import { namePart, type SourceName, sourceName } from "@tapedeck/shared/source";
@@ -32,6 +33,7 @@ export type Ingest = AsyncDisposable & {
   readonly status: () => readonly TapStatus[];
   /** Rejects on a failure that will not resolve by itself; the message is one sentence for people. */
   readonly failed: Promise<never>;
+  readonly reports: NonNullable<Service["reports"]>;
 };
 
 /** Taps the configured sources, takes what other taps push, and writes all of it to the log. */
@@ -102,6 +104,7 @@ export async function startIngest(config: IngestConfig, logger: Logger): Promise
   return {
     addresses: { grpc: server.address, health: health.address },
     failed: log.failed,
+    reports: (send) => log.failures.onFull((isFull) => send({ type: "log-full", isFull })),
     status: () => statusOf(locals, recorder),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };

@@ -10,11 +10,17 @@ export type Service = AsyncDisposable & {
   readonly addresses?: Readonly<Record<string, string>>;
   /** Rejects when the service can't continue and won't recover; the message is one sentence for people. */
   readonly failed?: Promise<never>;
+  /** Calls `send` with what the parent should know, and again when it changes. */
+  readonly reports?: (send: (report: ServiceReport) => void) => void;
 };
+
+/** Over the IPC channel: the log's disk is full, or is no longer. */
+export type ServiceReport = { readonly type: "log-full"; readonly isFull: boolean };
 
 /**
  * The life of a service's process: start, wait for SIGINT, SIGTERM or its failure, stop, exit code. A second signal ends
- * it at once. With an IPC channel it reports to its parent when it is ready or why it failed, and stops when the parent is gone.
+ * it at once. With an IPC channel it reports to its parent when it is ready or why it failed, then what changes, and stops when
+ * the parent is gone.
  */
 export async function runService(log: Logger, start: () => Promise<Service>): Promise<void> {
   surviveDiscardedSockets(
@@ -47,6 +53,7 @@ export async function runService(log: Logger, start: () => Promise<Service>): Pr
     });
     log.info({ ...service.addresses }, "ready");
     process.send?.({ type: "ready", addresses: service.addresses ?? {} });
+    service.reports?.((report) => process.connected && process.send?.(report));
     // Node would store its compile cache only at exit, which a killed process never reaches.
     nodeModule.flushCompileCache?.();
     const supervised = tellSystemd();

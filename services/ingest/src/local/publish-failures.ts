@@ -44,6 +44,7 @@ export class PublishFailures implements Disposable {
   /** The time of the last one, or of the last check of a disk without room. */
   #lastMet = 0;
   #isFull = false;
+  #listener: (isFull: boolean) => void = () => {};
   #isStuck = false;
   /** The disk was full to this server, which takes nothing more, however much room there is, before it is started again. */
   #wasFull = false;
@@ -63,6 +64,12 @@ export class PublishFailures implements Disposable {
   /** It is for lack of room. */
   get isFull(): boolean {
     return this.#isFull;
+  }
+
+  /** Calls the listener when the disk becomes full, also if it is already, and when that is over. */
+  onFull(listener: (isFull: boolean) => void): void {
+    this.#listener = listener;
+    if (this.#isFull) listener(true);
   }
 
   /** A publish ended otherwise than acknowledged. */
@@ -102,8 +109,14 @@ export class PublishFailures implements Disposable {
     this.#timer = undefined;
     this.#reported = undefined;
     this.#since = undefined;
-    this.#isFull = false;
+    this.#setFull(false);
     this.#isStuck = false;
+  }
+
+  #setFull(isFull: boolean): void {
+    if (isFull === this.#isFull) return;
+    this.#isFull = isFull;
+    this.#listener(isFull);
   }
 
   async #report(refusal: unknown): Promise<void> {
@@ -118,7 +131,7 @@ export class PublishFailures implements Disposable {
     // Something was acknowledged meanwhile.
     if (since !== this.#since || since === undefined) return;
     this.#wasFull ||= isWithoutRoom;
-    this.#isFull ||= isFull;
+    this.#setFull(this.#isFull || isFull);
     this.#isStuck ||= performance.now() - since > timeoutMs;
     if (this.reason !== undefined && !this.#isDisposed) {
       this.#timer ??= startInterval(() => void this.#checkRoom(), Math.min(1_000, this.#options.quietMs / 4)).unref();

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
+import type { ServiceReport } from "@tapedeck/shared/service/lifecycle";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import { startTimer, stopTimer } from "@tapedeck/shared/sync/timers";
 import { CommandError } from "../../command-error.ts";
@@ -16,6 +17,7 @@ export type ServiceSpec = {
   readonly stopMs: number;
   /** Called when it exited unexpectedly and is restarted. */
   readonly onDeath?: (how: string) => void;
+  readonly onReport?: (report: ServiceReport) => void;
 };
 
 type Exit = { readonly code: number | null; readonly signal: NodeJS.Signals | null };
@@ -95,6 +97,7 @@ export class ChildService implements AsyncDisposable {
         this.#first.resolve();
       },
       failed: (message) => this.#first.reject(new CommandError(message)),
+      other: (report) => this.#spec.onReport?.(report),
     });
   }
 
@@ -117,7 +120,12 @@ export class ChildService implements AsyncDisposable {
 type Reports = {
   readonly ready: (addresses: Readonly<Record<string, string>>) => void;
   readonly failed: (message: string) => void;
+  readonly other: (report: ServiceReport) => void;
 };
+
+type FirstReport =
+  | { readonly type: "ready"; readonly addresses?: Record<string, string> }
+  | { readonly type: "failed"; readonly message?: string };
 
 /**
  * Half the memory of a service on a machine that has other work. V8's young generation grows to three times 16 MiB while
@@ -140,7 +148,8 @@ function spawnService({ name, main, args = [], env, logFile }: ServiceSpec, repo
     env: { NODE_COMPILE_CACHE: compileCache, ...smallMemory.env, ...process.env, ...env },
   });
   closeSync(log);
-  child.on("message", (message: { type?: string; addresses?: Record<string, string>; message?: string }) => {
+  child.on("message", (message: FirstReport | ServiceReport) => {
+    if (message.type === "log-full") reports.other(message);
     if (message.type === "ready") reports.ready(message.addresses ?? {});
     if (message.type === "failed") reports.failed(message.message ?? `${name} did not start`);
   });

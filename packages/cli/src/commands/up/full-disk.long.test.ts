@@ -5,8 +5,6 @@ import { dirname, join } from "node:path";
 import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import { loadSecrets } from "@tapedeck/infra/local/secrets";
-import { startHealthServer } from "@tapedeck/shared/service/health";
-import { createMetrics, Gauge } from "@tapedeck/shared/service/metrics";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, it } from "vitest";
@@ -14,30 +12,31 @@ import { startServers } from "../../local-server/servers.ts";
 import { startCli } from "../../testing/cli.ts";
 import { recordingFolder } from "../../testing/skaffold-program.ts";
 import { startUp } from "../../testing/up.ts";
-import { mendFullDisk } from "./full-disk.ts";
+import { mendFullDisk, ReportedDisk } from "./full-disk.ts";
+
+class CountedDisk extends ReportedDisk {
+  checks = 0;
+
+  override get isFull(): boolean {
+    this.checks++;
+    return super.isFull;
+  }
+
+  override set isFull(isFull: boolean) {
+    super.isFull = isFull;
+  }
+}
 
 it.each([
   ["room again", 1, 1],
   ["no room yet", Number.MAX_SAFE_INTEGER, 0],
 ])("a NATS to which the disk was full is started again when there is room: %s", async (_, roomBytes, restarts) => {
-  const metrics = createMetrics("ingest");
-  const full = new Gauge({ name: "tapedeck_ingest_log_full", help: "?", registers: [metrics] });
-  let observations = 0;
-  const counting = new Gauge({
-    name: "looks",
-    help: "?",
-    registers: [metrics],
-    collect() {
-      this.set(++observations);
-    },
-  });
-  expect(counting).toBeDefined();
-  await using ingest = await startHealthServer({ host: "127.0.0.1", port: 0, checks: {}, metrics });
+  const disk = new CountedDisk();
   const stop = new AbortController();
   const output: string[] = [];
   let restarted = 0;
   const mending = mendFullDisk({
-    ingest: ingest.address,
+    disk,
     folder: tmpdir(),
     pollMs: 5,
     settleMs: 0,
@@ -45,17 +44,17 @@ it.each([
     nats: {
       async restart() {
         restarted++;
-        full.set(0);
+        disk.isFull = false;
       },
     },
     printLine: (line) => output.push(line),
     signal: stop.signal,
   });
-  await until(() => observations > 3, { message: "some looks" });
-  expect([restarted, output]).toEqual([0, []]);
-  full.set(1);
-  const before = observations;
-  await until(() => observations > before + 5, { message: "some more looks" });
+  await until(() => disk.checks > 0, { message: "the first check" });
+  disk.isFull = true;
+  await until(() => (restarts === 1 ? output.length === 2 : disk.checks > 6), {
+    message: "the restart, or more checks",
+  });
   stop.abort();
   await mending;
   expect(restarted).toBe(restarts);
@@ -64,16 +63,11 @@ it.each([
 });
 
 it("a NATS that takes nothing though it was started again is not started once more, but in the next full disk", async () => {
-  const metrics = createMetrics("ingest");
-  const full = new Gauge({ name: "tapedeck_ingest_log_full", help: "?", registers: [metrics] });
-  let observations = 0;
-  const collect = () => void observations++;
-  expect(new Gauge({ name: "looks", help: "?", registers: [metrics], collect })).toBeDefined();
-  await using ingest = await startHealthServer({ host: "127.0.0.1", port: 0, checks: {}, metrics });
+  const disk = new CountedDisk();
   const stop = new AbortController();
   let restarted = 0;
   const mending = mendFullDisk({
-    ingest: ingest.address,
+    disk,
     folder: tmpdir(),
     pollMs: 5,
     settleMs: 0,
@@ -82,20 +76,36 @@ it("a NATS that takes nothing though it was started again is not started once mo
     printLine: () => {},
     signal: stop.signal,
   });
-  const someObservations = () => {
-    const before = observations;
-    return until(() => observations > before + 5, { message: "some looks" });
+  const someChecks = () => {
+    const before = disk.checks;
+    return until(() => disk.checks > before + 5, { message: "some checks" });
   };
-  full.set(1);
-  await someObservations();
+  disk.isFull = true;
+  await someChecks();
   expect(restarted).toBe(1);
-  full.set(0);
-  await someObservations();
-  full.set(1);
-  await someObservations();
+  const before = disk.checks;
+  disk.isFull = false;
+  await until(() => disk.checks > before, { message: "a check" });
+  disk.isFull = true;
+  await someChecks();
   stop.abort();
   await mending;
   expect(restarted).toBe(2);
+});
+
+it("a disk is not checked before it is reported as full", async () => {
+  const [well, full] = [new CountedDisk(), new CountedDisk()];
+  full.isFull = true;
+  const stop = new AbortController();
+  const { signal } = stop;
+  const nats = { restart: async () => {} };
+  const mending = [well, full].map((disk) =>
+    mendFullDisk({ disk, nats, folder: tmpdir(), pollMs: 5, settleMs: 0, printLine: () => {}, signal }),
+  );
+  await until(() => full.checks > 20, { message: "many checks of the full disk" });
+  expect(well.checks).toBe(1);
+  stop.abort();
+  await Promise.all(mending);
 });
 
 it("the restart is another server at the same port, and no message says that one has died", async () => {

@@ -1,16 +1,36 @@
 import { statfs } from "node:fs/promises";
+import { abortable } from "@tapedeck/shared/sync/abortable";
 import { delay } from "@tapedeck/shared/sync/delay";
-import { readMetrics, sumOf } from "../../api/metrics.ts";
+import { Notifier } from "@tapedeck/shared/sync/notifier";
+
+/** Whether the log's disk is full, as ingest reports it. */
+export class ReportedDisk {
+  readonly #changed = new Notifier();
+  #isFull = false;
+
+  get isFull(): boolean {
+    return this.#isFull;
+  }
+
+  set isFull(isFull: boolean) {
+    this.#isFull = isFull;
+    this.#changed.ring();
+  }
+
+  /** Resolves at the next report. */
+  changed(): Promise<void> {
+    return this.#changed.next();
+  }
+}
 
 export type MendFullDisk = {
-  /** Ingest's health, "host:port". */
-  readonly ingest: string;
+  readonly disk: ReportedDisk;
   readonly nats: { readonly restart: () => Promise<void> };
   /** On the disk that NATS writes to. */
   readonly folder: string;
   readonly printLine: (line: string) => void;
   readonly signal: AbortSignal;
-  /** Default 2 s. */
+  /** How often a full disk is checked for room. Default 2 s. */
   readonly pollMs?: number;
   /** The free space that counts as room. Default 64 MiB. */
   readonly roomBytes?: number;
@@ -25,38 +45,29 @@ const defaultRoom = 64 * 1024 * 1024;
  * once there is room, the server is restarted, and the waiting events are recorded.
  */
 export async function mendFullDisk(options: MendFullDisk): Promise<void> {
-  const {
-    ingest,
-    nats,
-    folder,
-    printLine,
-    signal,
-    pollMs = 2_000,
-    roomBytes = defaultRoom,
-    settleMs = 10_000,
-  } = options;
+  const { disk, nats, folder, printLine, signal, pollMs = 2_000, roomBytes = defaultRoom, settleMs = 10_000 } = options;
   let isReported = false;
   /** Restarts once while there is room: if the server still accepts nothing, the cause is another one. */
   let isRestarted = false;
   while (!signal.aborted) {
-    await delay(pollMs, signal);
-    const isFull = sumOf(await readMetrics(ingest), "tapedeck_ingest_log_full") === 1;
-    if (signal.aborted) return;
-    if (isFull && !isReported)
-      printLine("nothing is recorded: the log's disk is full; free some space, and recording resumes");
-    if (!isFull) {
+    const changed = disk.changed();
+    if (!disk.isFull) {
       if (isReported) printLine("recording resumes");
       isReported = false;
       isRestarted = false;
+      await abortable(changed, signal).catch(() => {});
       continue;
     }
+    if (!isReported) printLine("nothing is recorded: the log's disk is full; free some space, and recording resumes");
     isReported = true;
     const { bavail, bsize } = await statfs(folder);
     const hasRoom = bavail * bsize >= roomBytes;
     if (!hasRoom) isRestarted = false;
-    if (!hasRoom || isRestarted) continue;
-    isRestarted = true;
-    await nats.restart();
-    await delay(settleMs, signal);
+    if (hasRoom && !isRestarted) {
+      isRestarted = true;
+      await nats.restart();
+      await delay(settleMs, signal);
+    }
+    await delay(pollMs, signal);
   }
 }

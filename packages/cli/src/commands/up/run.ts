@@ -24,7 +24,7 @@ import { spillHome } from "../../recording/spill-home.ts";
 import { type ChildService, startChildService } from "./child-service.ts";
 import { startDemo } from "./demo.ts";
 import { forgetOld, pauseUnwatched } from "./demo-care.ts";
-import { mendFullDisk } from "./full-disk.ts";
+import { mendFullDisk, ReportedDisk } from "./full-disk.ts";
 import type { UpOptions } from "./options.ts";
 import { variablesToFind } from "./other-terminals.ts";
 import { programPath } from "./programs.ts";
@@ -70,7 +70,8 @@ export async function up(options: UpOptions): Promise<void> {
   const sources: readonly UpSource[] = demo?.sources ?? settings.sources;
   const logs = await openLogs(storeDir);
   const env = serviceEnv(settings, listeners, sources, secrets);
-  const running = await startServices(stack, { env, logs, printLine: printUnlessStopping });
+  const disk = new ReportedDisk();
+  const running = await startServices(stack, { env, logs, disk, printLine: printUnlessStopping });
   // Before ingest leaves, so that it hears how the demo's processes end.
   if (demo) stack.use(demo);
   if (stop.aborted) return;
@@ -105,7 +106,7 @@ export async function up(options: UpOptions): Promise<void> {
     showLogs(Object.values(logs), options.verbose ?? false, signal, printUnlessStopping),
     demo && pauseUnwatched({ demo, http, ...untilStop }),
     demo && servers.nats && forgetOld({ ...natsOf(servers.nats.current(), secrets), ...demoDatabase, signal }),
-    servers.nats && mendFullDisk({ ingest: addresses.ingest, nats: servers.nats, folder: storeDir, ...untilStop }),
+    servers.nats && mendFullDisk({ disk, nats: servers.nats, folder: storeDir, ...untilStop }),
     demo === undefined && settings.isOpen && takeWaitingSpills({ home, to: gateway.grpc ?? "", target, ...untilStop }),
   ].map((chore) => (chore || Promise.resolve()).catch((error: unknown) => printUnlessStopping(sentenceOf(error))));
   stack.defer(async () => {
@@ -142,13 +143,14 @@ function ownAddresses({ natsUrl, postgresUrl }: UpSettings, listeners: UpSetting
 type StartServices = {
   readonly env: Readonly<Record<string, string>>;
   readonly logs: Readonly<Record<(typeof services)[number], LogFile>>;
+  readonly disk: ReportedDisk;
   readonly printLine: (line: string) => void;
 };
 
 /** Starts all services at once. Those that start are disposed of with the stack, even if another one fails. */
 async function startServices(
   stack: AsyncDisposableStack,
-  { env, logs, printLine }: StartServices,
+  { env, logs, disk, printLine }: StartServices,
 ): Promise<readonly ChildService[]> {
   const started = await Promise.allSettled(
     services.map((name) =>
@@ -158,7 +160,13 @@ async function startServices(
         env,
         logFile: logs[name].path,
         stopMs: stopMs[name],
-        onDeath: (how) => printLine(`${name} ${how}; it is restarted (see ${logs[name].path})`),
+        onDeath(how) {
+          if (name === "ingest") disk.isFull = false;
+          printLine(`${name} ${how}; it is restarted (see ${logs[name].path})`);
+        },
+        onReport({ isFull }) {
+          disk.isFull = isFull;
+        },
       }),
     ),
   );
