@@ -134,17 +134,23 @@ async function getOn({ log }: Cluster, loads: readonly Load[]): Promise<void> {
   await Promise.all(loads.map((load) => load.recorded(log.reader, framesAfterStep)));
 }
 
-/** Checks that the tables equal those that an undisturbed query builds from the same log. */
+/** Checks that the tables equal those that an undisturbed query of this version builds from the same log. */
 async function hasTables({ postgres, log }: Cluster): Promise<void> {
   const { lastOffset } = await log.reader.bounds();
   await using fresh = await freshDatabase();
   await projectUntil(fresh.url, log.reader, sequenceOf(lastOffset), { textRows: true });
-  const expected = await contents(fresh.url);
+  const expected = withoutVersion(await contents(fresh.url));
   const isSame = async () => {
-    expect(differencesOf(await contents(postgres.url), expected)).toEqual([]);
+    expect(differencesOf(withoutVersion(await contents(postgres.url)), expected)).toEqual([]);
     return true;
   };
   await until(isSame, { message: "the tables to have everything", deadlineMs: 300_000 });
+}
+
+/** A later version makes the same rows under another name. */
+function withoutVersion(tables: Awaited<ReturnType<typeof contents>>): typeof tables {
+  const checkpoint = (tables.checkpoint ?? []).map((row) => ({ ...(row as object), projection: "" }));
+  return { ...tables, checkpoint };
 }
 
 function observedIn(
