@@ -118,22 +118,27 @@ export type ReadBackup = {
  */
 export async function readBackup(folder: string): Promise<ReadBackup> {
   if (await isThere(join(folder, piecesFile))) return { logs: [await readLog(folder)], tokens: undefined };
+  if (!(await isThere(folder))) throw new CommandError(`there is no folder ${folder}.`);
   const names = await readdir(folder).catch(() => []);
   const logs: LogBackup[] = [];
   for (const name of names) {
-    if (await isThere(join(folder, name, piecesFile))) logs.push(await readLog(join(folder, name)));
+    const log = join(folder, name);
+    if (await isThere(join(log, piecesFile))) logs.push(await readLog(log));
+    else if (await isThere(join(log, snapshotFile))) throw new CommandError(lacks(log, piecesFile));
   }
   if (logs.length === 0) {
     throw new CommandError(`${folder} is not a backup of logs: no folder in it has a ${piecesFile}.`);
   }
   const tokens = await tokensIn(join(folder, tokensFile));
-  if (tokens === undefined) throw new CommandError(`the backup in ${folder} is incomplete: it has no ${tokensFile}.`);
+  if (tokens === undefined) throw new CommandError(lacks(folder, tokensFile));
   return { logs, tokens };
 }
 
+const lacks = (folder: string, file: string) => `the backup in ${folder} is incomplete: it has no ${file}.`;
+
 async function readLog(folder: string): Promise<LogBackup> {
   const text = await readFile(join(folder, snapshotFile), "utf8").catch(() => undefined);
-  if (text === undefined) throw new CommandError(`the backup in ${folder} is incomplete: it has no ${snapshotFile}.`);
+  if (text === undefined) throw new CommandError(lacks(folder, snapshotFile));
   const snapshot = snapshotIn(text, folder);
   const workspace = workspaceOfStream(snapshot.config.name);
   if (workspace === undefined) throw new CommandError(`${folder} is a backup of something else than a log.`);

@@ -89,7 +89,7 @@ it("a log that was backed up comes back: positions from before are good, what ca
 
   expect(await run("restore", "nothing")).toMatchObject({
     code: 1,
-    err: expect.stringContaining("nothing is not a backup of logs"),
+    err: expect.stringContaining("there is no folder"),
   });
   expect(await run("restore", "kept")).toMatchObject({ code: 1, err: expect.stringContaining("add --replace") });
   const restored = await run("restore", "kept", "--replace");
