@@ -98,7 +98,7 @@ describe("gRPC", () => {
   });
 
   it.each([
-    ["no token", {}, /a token is needed.*TAPEDECK_TOKEN/],
+    ["no token", {}, /a token is needed.*`tapedeck login` or TAPEDECK_TOKEN/],
     ["another scheme", { authorization: "Basic YWxpY2U6c2VjcmV0" }, /is not "Bearer <token>"/],
     ["nothing behind it", { authorization: "Bearer" }, /is not "Bearer <token>"/],
     ["something else", bearing("eyJhbGciOi.eyJzdWIi.c2ln"), /not a Tapedeck token/],

@@ -18,7 +18,7 @@ export function bearerOf({ authorization, protocols = [] }: Credentials): string
   const offered = protocols.find((protocol) => protocol.startsWith(bearerProtocol));
   if (offered === undefined) {
     throw unauthenticated(
-      "a token is needed: send `authorization: Bearer tdk_…` (Tapedeck's own programs take it from TAPEDECK_TOKEN)",
+      "a token is needed: send `authorization: Bearer tdk_…` (Tapedeck's own programs have it from `tapedeck login` or TAPEDECK_TOKEN)",
     );
   }
   return offered.slice(bearerProtocol.length);
