@@ -165,7 +165,10 @@ export class QueryRoutes implements AsyncDisposable {
 /** Undefined: it fails, or takes longer. */
 async function soon<T>(answer: Promise<T>, ms: number): Promise<T | undefined> {
   const over = new AbortController();
-  const found = await Promise.race([answer.catch(() => undefined), delay(ms, over.signal).then(() => undefined)]);
+  const found = await Promise.race([
+    answer.catch(() => undefined),
+    delay(Math.max(0, ms), over.signal).then(() => undefined),
+  ]);
   over.abort();
   return found;
 }
