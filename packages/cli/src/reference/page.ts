@@ -49,7 +49,8 @@ export async function settingsPage(): Promise<string> {
 }
 
 const howToSet = `Settings are flags of [\`tapedeck up\`](commands.md#up), environment variables, or keys of \`tapedeck.yaml\` in the current folder (or
-\`--config FILE\`). The environment takes precedence over the file. Wrong or unknown settings stop the start, and one error lists all.`;
+\`--config FILE\`). The environment takes precedence over the file. Wrong or unknown settings stop the start, and one error lists all. A
+service that is started by itself ignores unknown ones: they may be another service's.`;
 
 const howToWrite = `A **duration** is a number with a unit: \`500ms\`, \`30s\`, \`10m\`, \`2h\`, \`30d\`. **Bytes** and counts are plain numbers. A **port** is 0
 (any free one) to 65535. A **list of texts** is a YAML list; in the environment its items are separated by commas. \`sources\`,
