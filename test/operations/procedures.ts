@@ -128,6 +128,7 @@ export const procedures: Readonly<Record<string, readonly (readonly [path: strin
   "Postgres is away, or its data are lost": [
     ["services/query/src/query-away.long.test.ts", "waits for a database that is away, and continues where it stopped"],
     ["test/operations/upgrade.long.test.ts", "makes the tables anew in an empty database"],
+    ["services/query/src/query.test.ts", "tables that somebody drops while query runs come back by %s"],
   ],
   "The log is damaged": [
     [

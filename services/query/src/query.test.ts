@@ -63,6 +63,30 @@ describe("refuses tables that are not this log's", () => {
   });
 });
 
+it.each(["a rebuild", "a restart"])("tables that somebody drops while query runs come back by %s", async (what) => {
+  await using on = await stage();
+  const [position = 0] = await on.write([scenario().add({ kind: "source.added" })]);
+  const before = await on.startQuery();
+  await using _ = before;
+  await reaches(before, position);
+  using askBefore = queryClient(before.address);
+  const { items } = await askBefore.listSources();
+  expect(items).toHaveLength(1);
+  await using database = openDatabase({ url: on.databaseUrl, connections: 1 });
+  await sql`drop schema tapedeck cascade`.execute(database.db);
+  await sql`drop schema tapedeck_internal cascade`.execute(database.db);
+  if (what === "a rebuild") {
+    await askBefore.rebuild("");
+    expect((await askBefore.listSources()).items).toEqual(items);
+    return;
+  }
+  await before[Symbol.asyncDispose]();
+  await using after = await on.startQuery();
+  await reaches(after, position);
+  using askAfter = queryClient(after.address);
+  expect((await askAfter.listSources()).items).toEqual(items);
+});
+
 it("refuses a log that lost its end and has grown past the tables since", async () => {
   await using on = await stage();
   const script = scenario();
