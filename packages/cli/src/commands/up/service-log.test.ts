@@ -1,8 +1,9 @@
 import { appendFileSync, mkdtempSync, rmSync } from "node:fs";
+import { type FileHandle, open } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { until } from "@tapedeck/shared/testing/until";
-import { afterAll, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { openLogFile, showLogs } from "./service-log.ts";
 
 const line = (level: number, msg: string) => `${JSON.stringify({ level, time: 0, msg })}\n`;
@@ -24,5 +25,24 @@ describe("showLogs", () => {
     over.abort();
     await shown;
     expect(output).toEqual([expect.stringContaining("ingest: the disk is full")]);
+  });
+
+  it("reads a file when something was written to it", async () => {
+    const [quiet, busy] = [join(folder, "quiet.log"), join(folder, "busy.log")];
+    const files = await Promise.all([quiet, busy].map(openLogFile));
+    await using probe = await open(quiet);
+    const reads = vi.spyOn(Object.getPrototypeOf(probe) as FileHandle, "stat");
+    onTestFinished(() => reads.mockRestore());
+    const output: string[] = [];
+    const over = new AbortController();
+    const shown = showLogs(files, false, over.signal, (text) => output.push(text));
+    for (let lines = 1; lines <= 4; lines++) {
+      appendFileSync(busy, line(40, `line ${lines}`));
+      await until(() => output.length === lines, { message: `line ${lines}` });
+    }
+    const counts = Map.groupBy(reads.mock.contexts as readonly FileHandle[], ({ fd }) => fd);
+    expect([...counts.values()].map(({ length }) => length).toSorted((a, b) => a - b)[0]).toBe(1);
+    over.abort();
+    await shown;
   });
 });

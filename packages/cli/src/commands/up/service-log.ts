@@ -1,6 +1,8 @@
+import { type FSWatcher, watch } from "node:fs";
 import { type FileHandle, open, rename, stat } from "node:fs/promises";
 import { basename } from "node:path";
 import { delay } from "@tapedeck/shared/sync/delay";
+import { Notifier } from "@tapedeck/shared/sync/notifier";
 import { coloured } from "../../display/colour.ts";
 
 type Line = {
@@ -12,7 +14,10 @@ type Line = {
 
 const warning = 40;
 const error = 50;
-const pollMs = 300;
+/** What is written within this time is shown together. */
+const gatherMs = 300;
+/** A file is read as often as this, whatever the system says of it: it may be on the disk of another machine. */
+const unheardMs = 5_000;
 const largestBytes = 10 * 1024 * 1024;
 /** A service that warns without end must not fill the terminal; all is in its file. */
 const maxLines = 20;
@@ -44,10 +49,11 @@ export async function showLogs(
 async function showLog(log: LogFile, verbose: boolean, signal: AbortSignal, printLine: (line: string) => void) {
   const { path } = log;
   await using file = await open(path, "r");
+  using changes = watchFile(path);
   let { from } = log;
   let rest = "";
   while (!signal.aborted) {
-    await delay(pollMs, signal);
+    const changed = changes.next();
     const text = await readFrom(file, from);
     if (signal.aborted) return;
     from += text.length;
@@ -56,7 +62,31 @@ async function showLog(log: LogFile, verbose: boolean, signal: AbortSignal, prin
     const visible = lines.flatMap((line) => pretty(basename(path, ".log"), line, verbose) ?? []);
     for (const line of visible.slice(0, maxLines)) printLine(line);
     if (visible.length > maxLines) printLine(`… and ${visible.length - maxLines} more lines in ${path}`);
+    const over = new AbortController();
+    await Promise.race([changed, delay(changes.waitMs(), AbortSignal.any([signal, over.signal]))]);
+    over.abort();
+    await delay(gatherMs, signal);
   }
+}
+
+/** `next` resolves when the file may have changed, after `waitMs` at the latest. */
+function watchFile(path: string): Disposable & Pick<Notifier, "next"> & { readonly waitMs: () => number } {
+  const changed = new Notifier();
+  let watcher: FSWatcher | undefined;
+  const stop = () => {
+    watcher?.close();
+    watcher = undefined;
+  };
+  try {
+    watcher = watch(path, { persistent: false }, () => changed.ring()).on("error", stop);
+  } catch {
+    // The system watches as many files as it can.
+  }
+  return {
+    next: () => changed.next(),
+    waitMs: () => (watcher === undefined ? gatherMs : unheardMs),
+    [Symbol.dispose]: stop,
+  };
 }
 
 async function readFrom(file: FileHandle, from: number): Promise<Buffer> {
