@@ -43,14 +43,16 @@ it.each(Object.keys(sessions))(
     const events = sessions[name]?.() ?? [];
     const ends = await on.writeTogether(events, 5);
     await using database = await freshDatabase(migrated);
-    const project = async (until: number) => {
+    const project = async (until: number, perBatch: number) => {
       const end = ends[Math.min(until, ends.length) - 1] ?? logStart;
-      await projectUntil(database.url, on.log.reader, sequenceOf(end), { limits: { events: 50, bytes: 1_000_000 } });
+      await projectUntil(database.url, on.log.reader, sequenceOf(end), {
+        limits: { events: perBatch, bytes: 1_000_000 },
+      });
     };
     const rowsOf = async (from: number, until: number) => {
-      await project(from);
+      await project(from, 1_000);
       const before = await readRows(database.url);
-      await project(until);
+      await project(until, 50);
       return new Map([...(await readRows(database.url))].map(([of, rows]) => [of, rows - (before.get(of) ?? 0)]));
     };
     const early = await rowsOf(size / 3 - window, size / 3);

@@ -136,6 +136,8 @@ const redsAround = `
       where l.source = a.source and l.start_position > good.position and l.outcome = 'succeeded'
       order by l.start_position limit 1) g on true
     where g.start_position is null or f.start_position < g.start_position
+    -- Rows of a source are together on the disk, too.
+    order by f.source, f.start_position
     on conflict (loop_id) do nothing`;
 
 /**
