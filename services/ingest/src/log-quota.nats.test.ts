@@ -14,7 +14,7 @@ import { expect, it } from "vitest";
 import { readConfig } from "./config.ts";
 import { startIngest } from "./ingest.ts";
 import { openStores } from "./store.ts";
-import { bytesOf, framesOf, holes, openLogReader } from "./testing/ingest-harness.ts";
+import { expectRecorded, openLogReader } from "./testing/ingest-harness.ts";
 
 it("a log that is full by its settings is said to be, and goes on with all that waited once it may grow", async () => {
   const recording = loadRecording(`${recordings.skaffold}/01-dev-success-3-artifacts-5-iterations`);
@@ -49,13 +49,7 @@ it("a log that is full by its settings is said to be, and goes on with all that 
   await using _ingest = await start(1_000_000_000);
   await using logReader = await openLogReader(nats.url, "acme");
   const source = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
-  const all = bytesOf(recording, "v1");
-  await until(async () => framesOf(await logReader.events(source), "v1").length === all.length, {
-    message: "what waited to be recorded",
-  });
-  const events = await logReader.events(source);
-  expect(framesOf(events, "v1")).toEqual(all);
-  expect(holes(events)).toEqual([]);
+  await expectRecorded(logReader, source, recording);
 });
 
 it("a full log takes the marks of erasures, other logs take everything, and it has room when something is removed", async () => {

@@ -187,7 +187,7 @@ export class OpenStores implements Stores, AsyncDisposable {
       leases,
       frameBytes,
       identityKey,
-      whyFull: () => quota?.reason,
+      whyFull: () => quota?.whyFull(),
       [Symbol.asyncDispose]: () => owned.disposeAsync(),
     };
   }

@@ -8,7 +8,7 @@ import { until } from "@tapedeck/shared/testing/until";
 import { expect } from "vitest";
 import { readConfig } from "../config.ts";
 import { startIngest } from "../ingest.ts";
-import { bytesOf, framesOf, holes, openLogReader, skaffoldSource } from "./ingest-harness.ts";
+import { expectRecorded, openLogReader, skaffoldSource } from "./ingest-harness.ts";
 
 /** A log without room is reported within that time, and with room recording goes on by itself with all that waited. */
 export async function recordsThroughFullDisk(soonMs: number): Promise<void> {
@@ -43,13 +43,7 @@ export async function recordsThroughFullDisk(soonMs: number): Promise<void> {
   await nats.restart({ maxFileStore: "1GB" });
   await using logReader = await openLogReader(nats.url);
   const source = skaffoldSource("alice");
-  const all = bytesOf(recording, "v1");
-  await until(async () => framesOf(await logReader.events(source), "v1").length === all.length, {
-    message: "what waited to be recorded",
-  });
-  const events = await logReader.events(source);
-  expect(framesOf(events, "v1")).toEqual(all);
-  expect(holes(events)).toEqual([]);
+  await expectRecorded(logReader, source, recording);
   await until(async () => (await ask("readyz")).status === 200, { message: "all to be well" });
   await until(async () => /^tapedeck_ingest_log_full\S* 0$/m.test((await ask("metrics")).body), {
     message: "the metric to say so",

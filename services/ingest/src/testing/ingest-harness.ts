@@ -6,7 +6,9 @@ import { sourceFilter } from "@tapedeck/shared/log/subjects";
 import { createLogger, silentLogger } from "@tapedeck/shared/service/logger";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
 import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
+import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
+import { expect } from "vitest";
 import { readConfig } from "../config.ts";
 import { startIngest } from "../ingest.ts";
 import type { RecordingTimes } from "../record/recorder-options.ts";
@@ -68,6 +70,21 @@ export async function openLogReader(natsUrl: string, workspace = "default") {
       await nats.close();
     },
   };
+}
+
+/** Waits until the source has all frames that v1 of the recording has, each once and in order, and nothing else is missing. */
+export async function expectRecorded(
+  logReader: Awaited<ReturnType<typeof openLogReader>>,
+  source: SourceName,
+  recording: RecordedUpstream,
+): Promise<void> {
+  const all = bytesOf(recording, "v1");
+  await until(async () => framesOf(await logReader.events(source), "v1").length >= all.length, {
+    message: "what waited to be recorded",
+  });
+  const events = await logReader.events(source);
+  expect(framesOf(events, "v1")).toEqual(all);
+  expect(holes(events)).toEqual([]);
 }
 
 export function framesOf(events: readonly Event[], channel: string): Buffer[] {
