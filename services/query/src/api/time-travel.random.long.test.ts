@@ -1,5 +1,6 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { endOf, indexOf, logStart, type Offset, sequenceOf } from "@tapedeck/shared/log/offset";
+import { searched } from "@tapedeck/shared/testing/searches";
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { openDatabase } from "../db/database.ts";
@@ -68,7 +69,7 @@ it.each([1, 40])(
         expect(v1.rows).toEqual([Buffer.from(toV1State(state))]);
         expect(v2.rows).toEqual([Buffer.from(toV2State(state))]);
       }),
-      { numRuns: 200 },
+      { numRuns: searched({ short: 100, long: 400 }) },
     );
   },
 );

@@ -1,7 +1,7 @@
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { endOf, logStart, offsetOf, sequenceOf, storedOffset } from "@tapedeck/shared/log/offset";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
-import { searchSeed } from "@tapedeck/shared/testing/searches";
+import { searched, searchSeed } from "@tapedeck/shared/testing/searches";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { readCheckpoint } from "../db/checkpoint.ts";
@@ -19,6 +19,8 @@ import { views } from "../views/views.ts";
 import { applyBatch } from "./apply-batch.ts";
 
 const seed = searchSeed;
+/** Enough for rows in every table. */
+const size = searched({ short: 4_500, long: 9_000 });
 const random = seeded(seed);
 
 let on: Stage;
@@ -29,7 +31,7 @@ let expected: Awaited<ReturnType<typeof contents>>;
 beforeAll(async () => {
   on = await stage();
   // So that batches of the projection end inside messages, too.
-  const events = randomEvents(random, 9_000);
+  const events = randomEvents(random, size);
   end = sequenceOf((await on.writeTogether(events, 5)).at(-1) ?? logStart);
   await using straight = await freshDatabase(migrated);
   await projectUntil(straight.url, on.log.reader, end);
@@ -118,7 +120,7 @@ it.each([seed])(
   "writes the same tables of several workspaces when query is killed repeatedly (seed %i)",
   async (seed) => {
     await using own = await stage();
-    const events = Map.groupBy(randomEvents(seeded(seed), 9_000), ({ source }) => source.split("/")[0] ?? "");
+    const events = Map.groupBy(randomEvents(seeded(seed), size), ({ source }) => source.split("/")[0] ?? "");
     await using logs = await streams(own, [...events.keys()]);
     for (const [workspace, some] of events) await writeTogether(logs.log(workspace), some, 5);
     const all = new Map([...events.keys()].map((workspace) => [workspace, logs.log(workspace)]));
