@@ -2,6 +2,7 @@ import { fromUnknown, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { type LogReader, LogReplacedError } from "@tapedeck/shared/log/log";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { Counter, Gauge, type Registry } from "@tapedeck/shared/service/metrics";
+import { passedOn } from "@tapedeck/shared/sync/passed-on";
 import { UpstreamError } from "./apis/upstream-error.ts";
 import type { Audit } from "./audit/audit-log.ts";
 import { type RefusedCall, RefusedCalls } from "./limits/refused-calls.ts";
@@ -66,13 +67,8 @@ export function gatewayMetrics(registry: Registry, logger: Logger, audit: Audit 
   };
 }
 
-async function* countedIn<T>(open: Gauge, follow: () => AsyncGenerator<T, void>): AsyncGenerator<T, void> {
-  open.inc();
-  try {
-    yield* follow();
-  } finally {
-    open.dec();
-  }
+function countedIn<T>(open: Gauge, follow: () => AsyncGenerator<T, void>): AsyncGenerator<T, void> {
+  return passedOn(follow, { began: () => open.inc(), ended: () => open.dec() });
 }
 
 function instruments(registry: Registry) {

@@ -50,17 +50,20 @@ export function parseFilter(input: unknown): Filter {
 
 /** Whether an event passes a filter. */
 export function matches(filter: Filter, event: Event): boolean {
-  const [, developer = "", project = "", upstream = ""] = event.source.split("/");
   return (
-    has(filter.developers, developer) &&
-    has(filter.projects, project) &&
-    has(filter.upstreams, upstream) &&
+    isOfPlace(filter, event) &&
     (filter.sources === undefined || filter.sources.some((source) => isSource(source, event.source))) &&
     has(filter.sessions, event.session) &&
     (filter.kinds === undefined || filter.kinds.some((pattern) => kindMatches(pattern, event.kind))) &&
     (filter.subjects === undefined || filter.subjects.some((subject) => isAbout(subject, event))) &&
     has(filter.outcomes, outcomeNames[event.outcome] ?? "")
   );
+}
+
+function isOfPlace({ developers, projects, upstreams }: Filter, { source }: Event): boolean {
+  if (developers === undefined && projects === undefined && upstreams === undefined) return true;
+  const [, developer = "", project = "", upstream = ""] = source.split("/");
+  return has(developers, developer) && has(projects, project) && has(upstreams, upstream);
 }
 
 /** "build.failed", "build.*", "*.failed", "*". */

@@ -1,4 +1,5 @@
 import type { LogReader, PageReader } from "@tapedeck/shared/log/log";
+import { passedOn } from "@tapedeck/shared/sync/passed-on";
 
 export type ReaderWatch = {
   /** Called with what a question or a read rejects with. */
@@ -52,15 +53,14 @@ function watchedRead<Args extends readonly unknown[], T>(
   read: (...args: Args) => AsyncGenerator<T, void>,
   { failed, began }: ReaderWatch,
 ): (...args: Args) => AsyncGenerator<T, void> {
-  return async function* (...args) {
-    const ended = began();
-    try {
-      yield* read(...args);
-    } catch (error) {
-      failed(error);
-      throw error;
-    } finally {
-      ended();
-    }
+  return (...args) => {
+    let ended = () => {};
+    return passedOn(() => read(...args), {
+      began() {
+        ended = began();
+      },
+      failed,
+      ended: () => ended(),
+    });
   };
 }

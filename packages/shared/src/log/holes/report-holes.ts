@@ -1,6 +1,7 @@
-import type { HeldBatches, HeldEvent, LogReader, ReadFrom } from "../log.ts";
+import { passedOn } from "../../sync/passed-on.ts";
+import type { HeldEvent, LogReader, ReadFrom } from "../log.ts";
 import { firstMessageAfter, laterOf, type Offset, sequenceOf } from "../offset.ts";
-import { lostInHole } from "../out-of-range.ts";
+import { lostInHole, type OutOfRangeError } from "../out-of-range.ts";
 import { subjectMatcher } from "../subject-match.ts";
 import { sourceFilter } from "../subjects.ts";
 import type { KnownHole } from "./known-holes.ts";
@@ -17,7 +18,6 @@ export function nextHole(
   { afterOffset, subjects, sessions = [] }: ReadPart,
   untilOffset: Offset,
 ): KnownHole | undefined {
-  if (holes.length === 0) return undefined; // nearly always
   const [next, end] = [firstMessageAfter(afterOffset), sequenceOf(untilOffset)];
   const matches = subjectMatcher(subjects.map(placeOf));
   const ahead = holes.filter(
@@ -46,12 +46,17 @@ export function reportHoles(
 ): LogReader {
   return {
     ...log,
-    async *historyBatches(from, untilOffset, signal) {
+    historyBatches(from, untilOffset, signal) {
       const check = new HoleCheck(log.epoch, holes, { ...from, sessions });
-      yield* check.through(log.historyBatches(from, untilOffset, signal));
-      if (!signal.aborted) check.passTo(untilOffset);
+      return passedOn(() => log.historyBatches(from, untilOffset, signal), {
+        asked: () => check.throwLost(),
+        came: (batch) => check.through(batch),
+        finished() {
+          if (!signal.aborted) check.passTo(untilOffset);
+        },
+      });
     },
-    async *followBatches(from, options) {
+    followBatches(from, options) {
       const check = new HoleCheck(log.epoch, holes, { ...from, sessions });
       const left = new AbortController();
       let failure: { readonly error: unknown } | undefined;
@@ -65,13 +70,19 @@ export function reportHoles(
         }
       };
       const { caughtUp, reached, signal } = options;
-      const following = log.followBatches(from, {
-        signal: AbortSignal.any([signal, left.signal]),
-        reached: behindHoles(reached),
-        ...(caughtUp && { caughtUp: behindHoles(caughtUp) }),
+      const follow = () =>
+        log.followBatches(from, {
+          signal: AbortSignal.any([signal, left.signal]),
+          reached: behindHoles(reached),
+          ...(caughtUp && { caughtUp: behindHoles(caughtUp) }),
+        });
+      return passedOn(follow, {
+        asked: () => check.throwLost(),
+        came: (batch) => check.through(batch),
+        finished() {
+          if (failure !== undefined) throw failure.error;
+        },
       });
-      yield* check.through(following);
-      if (failure !== undefined) throw failure.error;
     },
   };
 }
@@ -82,21 +93,30 @@ class HoleCheck {
   readonly #holes: () => readonly KnownHole[];
   readonly #part: ReadPart;
   #done: Offset;
+  #lost: OutOfRangeError | undefined;
 
   constructor(epoch: string, holes: () => readonly KnownHole[], part: ReadPart) {
     [this.#epoch, this.#holes, this.#part, this.#done] = [epoch, holes, part, part.afterOffset];
   }
 
-  async *through(batches: HeldBatches): HeldBatches {
-    for await (const batch of batches) {
-      const { offset } = batch.at(-1) as HeldEvent;
-      const hole = this.#next(offset);
-      const beforeHole = hole === undefined ? batch : batch.filter((held) => sequenceOf(held.offset) <= hole.last);
-      if (beforeHole.length > 0) yield beforeHole;
-      // The hole continues after the batch.
-      if (hole === undefined || beforeHole.length === batch.length) this.#done = laterOf(this.#done, offset);
-      else throw lostInHole(this.#epoch, hole);
-    }
+  /**
+   * What of the batch is before the next hole. The rest is lost: `throwLost` says so.
+   * @throws OutOfRangeError when nothing is
+   */
+  through(batch: readonly HeldEvent[]): readonly HeldEvent[] {
+    const { offset } = batch.at(-1) as HeldEvent;
+    const hole = this.#next(offset);
+    const beforeHole = hole === undefined ? batch : batch.filter((held) => sequenceOf(held.offset) <= hole.last);
+    // The hole continues after the batch.
+    if (hole === undefined || beforeHole.length === batch.length) this.#done = laterOf(this.#done, offset);
+    else this.#lost = lostInHole(this.#epoch, hole);
+    if (beforeHole.length === 0) this.throwLost();
+    return beforeHole;
+  }
+
+  /** @throws OutOfRangeError when something of the last batch was lost */
+  throwLost(): void {
+    if (this.#lost !== undefined) throw this.#lost;
   }
 
   /** @throws OutOfRangeError when there is a hole up to the offset */
@@ -107,6 +127,8 @@ class HoleCheck {
   }
 
   #next(untilOffset: Offset): KnownHole | undefined {
-    return nextHole(this.#holes(), { ...this.#part, afterOffset: this.#done }, untilOffset);
+    const holes = this.#holes();
+    if (holes.length === 0) return undefined; // nearly always
+    return nextHole(holes, { ...this.#part, afterOffset: this.#done }, untilOffset);
   }
 }

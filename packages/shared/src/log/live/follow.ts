@@ -1,7 +1,7 @@
 // One subscription to the log: history first, then live, each matching event once and in order.
 //
 //   log   |------------------ history ------------------|------- ring (memory) -------| end
-//          #missed(): pages, shared with other readers    #inRing(): entry by entry     #queued(): armed, woken by matches
+//          missed(): pages, shared with other readers     inRing(): entry by entry      takeQueued(): armed, woken by matches
 //
 // 1. Every match up to `#done` was delivered; `#done` never goes back.
 // 2. A follower is armed (the tail wakes it at a match) only where `#done` is at the ring's end, or past it: nothing can come in between.
@@ -44,20 +44,34 @@ const bytesPerTurn = 64 * 1024;
  */
 export async function* followLog(deps: FollowDeps, from: ReadFrom, options: FollowOptions): HeldBatches {
   const { tail, release } = deps.tail.hold();
-  const { watches } = tail;
-  const watch = watches.open(from.subjects);
-  const wake = () => watch.wake();
-  options.signal.addEventListener("abort", wake);
+  const follower = new Follower({ ...deps, tail }, from, options);
   try {
-    yield* new Follower({ ...deps, tail }, from, options, watch).batches();
+    while (!follower.isOver) {
+      const live = tail.now();
+      if (live === undefined) await follower.wait();
+      else if (follower.isEndUnknown) await follower.askForEnd();
+      else if (follower.hasQueued) {
+        // Nearly all that subscribers get comes this way, and not through another generator, which costs as much as the rest.
+        if (follower.isOutOfTurn) await follower.turn();
+        follower.isOutOfTurn = true;
+        const batch = follower.takeQueued(live.ring);
+        if (batch.length > 0) yield batch;
+        follower.delivered(batch);
+      } else if (follower.isAtEnd) await follower.more();
+      else if (follower.isBehind(live.ring)) yield* follower.missed(live.last);
+      else yield* follower.inRing(live.ring);
+    }
   } finally {
-    options.signal.removeEventListener("abort", wake);
-    watches.close(watch);
+    follower.close();
     release();
   }
 }
 
 class Follower {
+  /** The signal has aborted: reading `aborted` of a signal that depends on others takes longer than a delivery's other checks. */
+  isOver: boolean;
+  /** It has had its turn, and waits for the next one before it gives another batch. */
+  isOutOfTurn = false;
   readonly #deps: FollowerDeps;
   readonly #subjects: readonly string[];
   readonly #options: FollowOptions;
@@ -68,72 +82,91 @@ class Follower {
   /** The log's end when the subscription began. "Caught up" covers all of it, even if the tail is behind that. */
   #logEnd: Offset | undefined;
   #isCaughtUp: boolean;
-  #isOutOfTurn = false;
+  /** Something left the ring before its turn. */
+  #isDropped = false;
 
-  constructor(deps: FollowerDeps, { afterOffset, subjects }: ReadFrom, options: FollowOptions, watch: Watch) {
+  constructor(deps: FollowerDeps, { afterOffset, subjects }: ReadFrom, options: FollowOptions) {
+    const { watches } = deps.tail;
     this.#deps = deps;
     this.#subjects = subjects;
     this.#options = options;
-    this.#watch = watch;
+    this.#watch = watches.open(subjects);
     this.#done = afterOffset;
     this.#isCaughtUp = options.caughtUp === undefined;
-    deps.tail.watches.setEager(watch, !this.#isCaughtUp);
+    watches.setEager(this.#watch, !this.#isCaughtUp);
+    this.isOver = options.signal.aborted;
+    options.signal.addEventListener("abort", this.#end);
   }
 
-  async *batches(): HeldBatches {
-    const { tail } = this.#deps;
-    while (!this.#isOver) {
-      const live = tail.now();
-      if (live === undefined) await this.#wait();
-      else if (!this.#isCaughtUp && this.#logEnd === undefined) {
-        this.#logEnd = await this.#ask(async () => (await this.#deps.bounds()).lastOffset);
-      } else if (this.#watch.isArmed) {
-        yield* this.#queued(live.ring);
-        // An entry may have come while the generator returned: then there is more to give, and nothing to report.
-        if (this.#watch.isArmed && this.#watch.isEmpty && !this.#isOver) {
-          this.#report();
-          await this.#wait();
-        }
-      } else if (this.#done < live.ring.floor) yield* this.#missed(live.last);
-      else yield* this.#inRing(live.ring);
-    }
+  close(): void {
+    this.#options.signal.removeEventListener("abort", this.#end);
+    this.#deps.tail.watches.close(this.#watch);
   }
 
-  get #isOver(): boolean {
-    return this.#options.signal.aborted;
+  readonly #end = (): void => {
+    this.isOver = true;
+    this.#watch.wake();
+  };
+
+  /** The log's end must be known before anything is given to one who wants to hear when he has caught up. */
+  get isEndUnknown(): boolean {
+    return !this.#isCaughtUp && this.#logEnd === undefined;
+  }
+
+  async askForEnd(): Promise<void> {
+    this.#logEnd = await this.#ask(async () => (await this.#deps.bounds()).lastOffset);
+  }
+
+  /** The tail has put something into the queue. */
+  get hasQueued(): boolean {
+    return this.#watch.isArmed && !this.#watch.isEmpty;
+  }
+
+  /** Everything was taken from the queue, and what comes next is put there. */
+  get isAtEnd(): boolean {
+    return this.#watch.isArmed && this.#watch.isEmpty;
+  }
+
+  /** The ring does not reach back to what comes next. */
+  isBehind(ring: Ring<SharedEvent>): boolean {
+    return this.#done < ring.floor;
   }
 
   /**
-   * What the tail has put into the queue. Disarmed when something left the ring before its turn. History, or the position
-   * to resume from, may be ahead of the tail: then the tail brings events that were delivered already.
+   * The next batch of the queue. History, or the position to resume from, may be ahead of the tail: then the tail brings
+   * events that were delivered already, and the batch may be empty.
    */
-  async *#queued(ring: Ring<SharedEvent>): HeldBatches {
-    while (!this.#watch.isEmpty && !this.#isOver) {
-      await this.#giveWay();
-      const batch: SharedEvent[] = [];
-      let isDropped = false;
-      let bytes = 0;
-      while (batch.length < eventsPerTurn && bytes < bytesPerTurn && !isDropped) {
-        const index = this.#watch.next();
-        if (index === undefined) break;
-        const entry = ring.at(index);
-        if (entry === undefined) isDropped = true;
-        else if (entry.offset > this.#done) {
-          batch.push(entry);
-          bytes += bytesOf(entry);
-        }
+  takeQueued(ring: Ring<SharedEvent>): readonly SharedEvent[] {
+    const batch: SharedEvent[] = [];
+    let bytes = 0;
+    while (batch.length < eventsPerTurn && bytes < bytesPerTurn && !this.#isDropped) {
+      const index = this.#watch.next();
+      if (index === undefined) break;
+      const entry = ring.at(index);
+      if (entry === undefined) this.#isDropped = true;
+      else if (entry.offset > this.#done) {
+        batch.push(entry);
+        bytes += bytesOf(entry);
       }
-      const last = batch.at(-1);
-      if (last !== undefined) {
-        yield batch;
-        this.#done = last.offset;
-      }
-      if (isDropped) this.#watch.disarm();
     }
+    return batch;
+  }
+
+  /** A batch of the queue was given. Disarms the watch when the next event has left the ring: it is read from history. */
+  delivered(batch: readonly SharedEvent[]): void {
+    this.#done = batch.at(-1)?.offset ?? this.#done;
+    if (this.#isDropped) this.#watch.disarm();
+    this.#isDropped = false;
+  }
+
+  /** Resolves when there is more. */
+  more(): Promise<void> {
+    this.#report();
+    return this.wait();
   }
 
   /** What the ring no longer has. */
-  async *#missed(reached: Offset): HeldBatches {
+  async *missed(reached: Offset): HeldBatches {
     const match = await this.#ask(() => this.#deps.lastMatch(this.#subjects));
     if (match === undefined) return;
     const range = { afterOffset: this.#done, subjects: this.#subjects };
@@ -141,18 +174,19 @@ class Follower {
       yield batch;
       this.#done = (batch.at(-1) as HeldEvent).offset;
     }
-    if (this.#isOver) return;
+    if (this.isOver) return;
     // What matched may have been dropped, so that nothing was left to read.
     const isRetained = await this.#ask(() => this.#deps.assertRetained(this.#done).then(() => true));
     if (isRetained) this.#done = laterOf(this.#done, reached);
   }
 
   /** Reads what the ring has, up to its end. */
-  async *#inRing(ring: Ring<SharedEvent>): HeldBatches {
+  async *inRing(ring: Ring<SharedEvent>): HeldBatches {
     const matches = subjectMatcher(this.#subjects);
     let index = ring.indexAfter(this.#done);
-    while (ring.at(index) !== undefined && !this.#isOver) {
-      await this.#giveWay();
+    while (ring.at(index) !== undefined && !this.isOver) {
+      if (this.isOutOfTurn) await this.turn();
+      this.isOutOfTurn = true;
       // The ring was emptied meanwhile, and continues after what the log has lost: history reports that.
       if (this.#done < ring.floor) return;
       const batch: SharedEvent[] = [];
@@ -171,7 +205,7 @@ class Follower {
       this.#done = done;
     }
     // At the end, and not behind its beginning meanwhile. What comes next is queued, as nothing can come in between.
-    if (!this.#isOver && this.#done >= ring.floor) this.#watch.arm();
+    if (!this.isOver && this.#done >= ring.floor) this.#watch.arm();
   }
 
   /** Every match was delivered. */
@@ -186,17 +220,16 @@ class Follower {
     if (this.#isCaughtUp) reached?.(this.#done);
   }
 
-  async #wait(): Promise<void> {
+  async wait(): Promise<void> {
     // The listeners of that report may have enough: nothing would wake this follower then.
-    if (this.#isOver) return;
+    if (this.isOver) return;
     await this.#watch.changed();
-    this.#isOutOfTurn = false;
+    this.isOutOfTurn = false;
   }
 
   /** One batch a turn. A follower that was woken has its turn already. */
-  async #giveWay(): Promise<void> {
-    if (this.#isOutOfTurn) await this.#deps.tail.watches.nextTurn();
-    this.#isOutOfTurn = true;
+  turn(): Promise<void> {
+    return this.#deps.tail.watches.nextTurn();
   }
 
   /** Undefined if the log is unavailable, after a delay. */

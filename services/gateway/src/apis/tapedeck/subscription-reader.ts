@@ -59,10 +59,9 @@ export class SubscriptionReader {
       void this.#readNext(events);
       for (;;) {
         this.#bookmarkIfDue();
-        const queued = this.#queued.next();
         const item = this.#queue.shift();
         if (item === undefined) {
-          await queued;
+          await this.#queued.next();
         } else if (item.type === "end") {
           if (this.#failure !== undefined) throw this.#failure;
           return;

@@ -6,8 +6,11 @@ import { textFrames } from "./frames.ts";
 
 /** Messages on their way to one peer: bounded in bytes, and its subscriptions take turns. */
 export type Outbox = {
-  /** Sends frames of a subscription; resolves when they are on their way. Drops them when the signal aborts before their turn. */
-  put(frames: Buffer, signal: AbortSignal): Promise<void>;
+  /**
+   * Sends frames of a subscription; resolves when they are on their way, undefined: they are. Drops them when the signal aborts
+   * before their turn.
+   */
+  put(frames: Buffer, signal: AbortSignal): Promise<void> | undefined;
   /** Sends a short answer at once. */
   answer(text: string): void;
   /** More waits than allowed: a client that keeps sending without reading must not be read any more. */
@@ -39,22 +42,29 @@ export function outbox({ socket, tcp, max, taken }: OutboxOptions): Outbox {
     });
   };
 
+  const putInTurn = async (frames: Buffer, signal: AbortSignal): Promise<void> => {
+    const release = await sending.acquire(signal);
+    if (release === undefined) return;
+    try {
+      if (!window.hasRoom(frames.byteLength)) await window.room(frames.byteLength, signal);
+      // A closing socket takes no more messages, and is closed in a moment.
+      if (socket.readyState !== socket.OPEN) await aborted(signal);
+      if (!signal.aborted) send(frames);
+    } finally {
+      release();
+    }
+  };
+
   return {
     get isFull() {
       return window.bytes > max;
     },
     answer: (text) => send(textFrames([text])),
-    async put(frames, signal) {
-      const release = await sending.acquire(signal);
-      if (release === undefined) return;
-      try {
-        if (!window.hasRoom(frames.byteLength)) await window.room(frames.byteLength, signal);
-        // A closing socket takes no more messages, and is closed in a moment.
-        if (socket.readyState !== socket.OPEN) await aborted(signal);
-        if (!signal.aborted) send(frames);
-      } finally {
-        release();
-      }
+    put(frames, signal) {
+      const isFree = sending.running === 0 && window.hasRoom(frames.byteLength) && socket.readyState === socket.OPEN;
+      if (!isFree) return putInTurn(frames, signal);
+      if (!signal.aborted) send(frames);
+      return undefined;
     },
   };
 }

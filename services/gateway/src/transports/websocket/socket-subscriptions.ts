@@ -68,7 +68,8 @@ export class SocketSubscriptions {
     const label = `,"id":${JSON.stringify(id)},`;
     for await (const some of messages) {
       for (const frames of framesOf(allOf(some), label, max)) {
-        await outbox.put(frames, context.signal);
+        const sent = outbox.put(frames, context.signal);
+        if (sent !== undefined) await sent;
         if (context.signal.aborted) return;
         watch.sent(frames.byteLength);
       }
