@@ -35,6 +35,7 @@ import { httpServer, listenHttp } from "./transports/http/server.ts";
 import { presentedLogin } from "./transports/http/sign-in-cookie.ts";
 import { docsRoutes } from "./transports/http/static/docs-routes.ts";
 import { pageRoutes } from "./transports/http/static/page-routes.ts";
+import { mcpRoute } from "./transports/mcp/mcp-route.ts";
 
 export type ListenersOptions = {
   readonly config: GatewayConfig;
@@ -142,6 +143,7 @@ export class Listeners implements AsyncDisposable {
       maintainRoutes(app, apis.maintain, httpCaller, { watch, limits });
       tokenRoutes(app, apis.tokens, httpCaller, { authenticate, watch });
       auditRoutes(app, apis.audit, httpCaller, { watch, limits });
+      mcpRoute(app, apis, httpCaller, { watch, limits, isTls: certificate !== undefined });
       await openApiPage(app);
       const needsToken = config.auth !== "none";
       const isTls = certificate !== undefined;

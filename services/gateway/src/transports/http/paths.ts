@@ -6,7 +6,7 @@ export function pathOf({ url }: FastifyRequest): string {
 
 /** Our own paths have our own errors; every other path is Skaffold's. */
 export function isOurs(path: string): boolean {
-  return path === "/api" || path.startsWith("/api/");
+  return path === "/api" || path.startsWith("/api/") || path === "/mcp";
 }
 
 /** The API by which metrics count a request. */

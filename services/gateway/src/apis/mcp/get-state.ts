@@ -1,0 +1,45 @@
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { z } from "zod";
+import { Answer, sourceText, tokensField } from "./answer.ts";
+import { atField } from "./named-side.ts";
+import { outline, valueAt } from "./outline.ts";
+import { tool } from "./tool.ts";
+
+export const getState = tool({
+  name: "get_state",
+  title: "State, now or at a moment",
+  description:
+    "The state of a source as its tool reports it: Skaffold's builds, deploys, checks and resources; rkt's pods and images; Vagrant's jobs and machines. Large parts are shown as their size: ask for one with `path`.",
+  input: z.strictObject({
+    source: z.string().optional().describe("`alice/shop`, or with `/upstream`. Default: the only source there is."),
+    session: z.string().optional().describe("The state of this session. Default: the newest."),
+    at: atField,
+    path: z.string().optional().describe("Only a part of the state, such as `v1.deployState`."),
+    tokens: tokensField,
+  }),
+  async answer({ source, session, at, path, tokens }, { apis, context, page }) {
+    const scope = { ...(source && { source }), ...(session && { session }), ...(at && { at }) };
+    const found = await apis.tapedeck.state({ ...context, ...scope });
+    const part = path === undefined ? found.state : valueAt(found.state, path);
+    if (part === undefined)
+      throw new TapedeckError(
+        "not_found",
+        `the state has no "${path}": its parts are ${Object.keys(found.state).join(", ")}`,
+      );
+    const answer = new Answer(tokens);
+    const process =
+      found.session === null
+        ? "no session"
+        : `session ${found.session}${found.sessionEnded ? ", which has ended" : ""}`;
+    answer.say(`State of ${sourceText(found.source)}${path === undefined ? "" : `, ${path}`} (${process}):`);
+    if (found.notHeardSince !== null) answer.say(`Not heard since ${found.notHeardSince}: it may have changed.`);
+    const { json, isWhole } = outline(part, answer.left);
+    answer.say(json);
+    if (!isWhole) answer.leaveOut("what is shown as a size. Ask with the `path` of a part.");
+    const query = new URLSearchParams(
+      found.session === null ? { source: sourceText(found.source) } : { at: found.position },
+    );
+    const view = found.session === null ? "/" : `/sessions/${found.session}`;
+    return answer.end({ position: found.position, page: `${page}${view}?${query}` });
+  },
+});

@@ -1,0 +1,25 @@
+import { expect, it } from "vitest";
+import { outline, valueAt } from "./outline.ts";
+
+const state = {
+  v1: { builds: Object.fromEntries(Array.from({ length: 99 }, (_, at) => [`a${at}`, { status: "Complete" }])) },
+  v2: null,
+};
+
+it("shows a value that fits as it is", () => {
+  expect(outline(state, 10_000)).toEqual({ json: JSON.stringify(state), isWhole: true });
+});
+
+it("shows the size of what lies too deep to fit, and never more than was asked for", () => {
+  for (const most of [1_500, 300, 100, 60]) {
+    const { json, isWhole } = outline(state, most);
+    expect([isWhole, json.length <= most]).toEqual([false, true]);
+  }
+  expect(outline(state, 200).json).toBe('{"v1":{"builds":"{… 99: a0, a1, a2, a3, a4, a5, a6, a7}"},"v2":null}');
+});
+
+it("finds the part at a path, and nothing that objects have by themselves", () => {
+  expect(valueAt(state, "v1.builds.a7.status")).toBe("Complete");
+  expect(valueAt({ list: ["x"] }, "list.0")).toBe("x");
+  expect([valueAt(state, "v1.none"), valueAt(state, "constructor.name")]).toEqual([undefined, undefined]);
+});

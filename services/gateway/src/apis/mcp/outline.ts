@@ -1,0 +1,45 @@
+import { jsonData } from "./answer.ts";
+
+/** A value as JSON in at most so many bytes: what lies deepest gives way to its size. `isWhole`: nothing did. */
+export function outline(value: unknown, maxBytes: number): { readonly json: string; readonly isWhole: boolean } {
+  for (let depth = deepest; depth > 0; depth--) {
+    const json = jsonData(depth === deepest ? value : upTo(value, depth));
+    if (Buffer.byteLength(json) <= maxBytes) return { json, isWhole: depth === deepest };
+  }
+  return { json: jsonData(sizeOf(value)), isWhole: false };
+}
+
+const deepest = 9;
+const maxEntries = 40;
+const maxText = 200;
+
+function upTo(value: unknown, depth: number): unknown {
+  if (typeof value === "string")
+    return value.length <= maxText ? value : `${value.slice(0, maxText)}… (${value.length - maxText} more characters)`;
+  if (typeof value !== "object" || value === null) return value;
+  if (depth === 0) return sizeOf(value);
+  if (Array.isArray(value)) {
+    const first = value.slice(0, maxEntries).map((one) => upTo(one, depth - 1));
+    return value.length <= maxEntries ? first : [...first, `… (${value.length - maxEntries} more)`];
+  }
+  const entries = Object.entries(value);
+  const first = entries.slice(0, maxEntries).map(([name, one]) => [name, upTo(one, depth - 1)]);
+  return Object.fromEntries(
+    entries.length <= maxEntries ? first : [...first, ["…", `${entries.length - maxEntries} more fields`]],
+  );
+}
+
+function sizeOf(value: unknown): unknown {
+  if (Array.isArray(value)) return value.length === 0 ? value : `[… ${value.length}]`;
+  if (typeof value !== "object" || value === null) return value;
+  const names = Object.keys(value);
+  return names.length === 0 ? value : `{… ${names.length}: ${names.slice(0, 8).join(", ")}}`;
+}
+
+/** The value at a path such as "v1.buildState.artifacts" or "pods.0"; undefined: there is none. */
+export function valueAt(value: unknown, path: string): unknown {
+  return path.split(".").reduce<unknown>((inner, name) => {
+    if (typeof inner !== "object" || inner === null || !Object.hasOwn(inner, name)) return undefined;
+    return (inner as Record<string, unknown>)[name];
+  }, value);
+}

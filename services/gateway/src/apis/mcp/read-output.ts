@@ -1,0 +1,199 @@
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import type { EventJson } from "@tapedeck/shared/events/json";
+import { textKinds } from "@tapedeck/shared/events/kinds";
+import { positionBefore } from "@tapedeck/shared/log/position";
+import { z } from "zod";
+import type { AnswerOf } from "../tapedeck/answers.ts";
+import { listsJson } from "../tapedeck/lists.ts";
+import { Answer, data, quoted, sourceText, tokensField } from "./answer.ts";
+import { namedSide, whatForms } from "./named-side.ts";
+import { type McpCall, tool } from "./tool.ts";
+
+/** The output of a session, or that of a loop in it. */
+type Scope = {
+  readonly session: string;
+  readonly source: string;
+  readonly loop?: { readonly runner: number; readonly loop: number };
+  /** Positions between which it is looked for. */
+  readonly after: string;
+  readonly until?: string | undefined;
+  readonly page: string;
+  readonly has: (event: EventJson) => boolean;
+};
+
+export const readOutput = tool({
+  name: "read_output",
+  title: "What was printed?",
+  description:
+    "What a loop, or a session, printed: the errors first, then the newest lines. `before` pages back to earlier ones.",
+  input: z.strictObject({
+    what: z.string().optional().describe(`${whatForms}. A source means its newest session. Default: what failed last.`),
+    subject: z.string().optional().describe("Only what this artifact, container, pod or job printed."),
+    before: z.string().optional().describe("A position: what was printed before it."),
+    tokens: tokensField,
+  }),
+  async answer({ what, subject, before, tokens }, call) {
+    const name = await namedSide(call, what, undefined);
+    if (name === undefined)
+      throw new TapedeckError("not_found", "nothing has failed: name a source, loop or session in `what`");
+    const scope = await scopeOf(call, name);
+    const answer = new Answer(tokens);
+    answer.say(
+      `${sourceText(scope.source)}, ${scope.loop === undefined ? `session ${scope.session}` : `loop ${scope.loop.loop}`}:`,
+    );
+    if (before === undefined) await sayErrors(answer, call, scope);
+    const asked = { subject, before, maxBytes: answer.left };
+    const near = await newestLines(call, scope, asked);
+    // It may be recorded long after the loop.
+    const isMissing = near.lines.length === 0 && scope.until !== undefined;
+    const { lines, first, position } = isMissing
+      ? await newestLines(call, { ...scope, until: undefined }, asked)
+      : near;
+    answer.say(
+      lines.length === 0
+        ? "No output is recorded there."
+        : `Output${before === undefined ? ", up to the newest" : ` before ${before}`}:`,
+    );
+    answer.take(lines);
+    if (first !== undefined) answer.leaveOut(`earlier output. Ask with before ${first}.`);
+    return answer.end({
+      position,
+      page: `${call.page}${scope.page}`,
+      again: "`before` the first position of a page, the page before it stays the same",
+    });
+  },
+});
+
+async function scopeOf({ apis, context }: McpCall, name: string): Promise<Scope> {
+  const lists = listsJson(apis.tapedeck.lists);
+  const [, session = "", runner, loop] = /^(\w+)\.(\d+)\.(\d+)$/.exec(name) ?? [];
+  if (session === "") return sessionScope(await sessionNamed());
+  const number = { runner: Number(runner), loop: Number(loop) };
+  const find = async (which: number) => {
+    const request = { session: [session], kind: ["loop" as const], runner: number.runner, loop: which, limit: 1 };
+    return (await lists.operations(context, request)).items[0] as AnswerOf<"Operation"> | undefined;
+  };
+  const [earlier, own, next, last] = await Promise.all(
+    [number.loop - 1, number.loop, number.loop + 1, number.loop + 2].map((which) => find(Math.max(which, 0))),
+  );
+  if (own === undefined) throw new TapedeckError("not_found", `there is no loop ${name}`);
+  return {
+    session,
+    source: own.source,
+    loop: number,
+    // What names the loop may be recorded late, or early: Skaffold prints on another channel than it reports its steps.
+    after: positionBefore(earlier?.startPosition ?? own.startPosition) ?? "start",
+    until: last?.startPosition,
+    page: `/loops/${name}`,
+    has: ({ operation, position }) => {
+      if (operation !== undefined && operation.kind !== "" && operation.kind !== undefined)
+        return Number(operation.runner) === number.runner && Number(operation.loop) === number.loop;
+      return position >= own.startPosition && (next === undefined || position < next.startPosition);
+    },
+  };
+
+  async function sessionNamed(): Promise<AnswerOf<"Session">> {
+    const of = name.includes("/") ? { source: [name] } : { session: [name] };
+    const { items } = await lists.sessions(context, { ...of, limit: 1 });
+    const [found] = items as AnswerOf<"Session">[];
+    if (found !== undefined) return found;
+    throw new TapedeckError(
+      name.includes("/") ? "unknown_source" : "unknown_session",
+      `"${name}" is not recorded: list_sources has what is`,
+    );
+  }
+}
+
+function sessionScope({ session, source, startPosition }: AnswerOf<"Session">): Scope {
+  const after = positionBefore(startPosition) ?? "start";
+  return { session, source, after, page: `/sessions/${session}`, has: () => true };
+}
+
+const maxErrors = 5;
+
+/** The steps that failed, with the line that says why. */
+async function sayErrors(answer: Answer, { apis, context }: McpCall, { session, loop }: Scope): Promise<void> {
+  const request = { session: [session], outcome: ["failed"], ...loop, limit: 50 };
+  const { items } = await listsJson(apis.tapedeck.lists).operations(context, request);
+  const failed = (items as AnswerOf<"Operation">[]).filter(({ kind }) => kind !== "loop").slice(0, maxErrors);
+  if (failed.length === 0) return;
+  answer.say("Errors, the newest first:");
+  for (const { kind, subject, errorCode, error, cause, endPosition } of failed) {
+    const code = errorCode === "" ? "" : `, code ${quoted(errorCode, 60)}`;
+    answer.say(
+      `${kind}${subject === "" ? "" : ` ${quoted(subject, 80)}`} failed${code}${endPosition === null ? "" : ` at ${endPosition}`}`,
+    );
+    answer.say(...data(cause === null || cause.text === "" ? error : cause.text, 600).slice(0, 5));
+  }
+}
+
+type Lines = {
+  readonly lines: readonly string[];
+  /** The position of the first line, if there may be earlier ones. */
+  readonly first: string | undefined;
+  readonly position: string;
+};
+
+const pageSize = 200;
+/** Pages that are looked through for a loop or a subject. */
+const maxPages = 10;
+
+async function newestLines(
+  { apis, context }: McpCall,
+  scope: Scope,
+  {
+    subject,
+    before,
+    maxBytes,
+  }: { readonly subject: string | undefined; readonly before: string | undefined; readonly maxBytes: number },
+): Promise<Lines> {
+  const { workspace, signal } = context;
+  const filter = { sessions: [scope.session], kinds: textKinds };
+  let until = before === undefined ? scope.until : positionBefore(before);
+  let position = "";
+  let left = maxBytes - 100;
+  const events: EventJson[] = [];
+  const all = (isMore: boolean): Lines => ({
+    lines: linesOf(events),
+    first: isMore ? events[0]?.position : undefined,
+    position,
+  });
+  for (let page = 0; page < maxPages; page++) {
+    const found = await apis.tapedeck.events(
+      {
+        workspace,
+        filter,
+        after: scope.after,
+        limit: pageSize,
+        last: pageSize,
+        signal,
+        ...(until !== undefined && { until }),
+      },
+      context,
+    );
+    position ||= found.position;
+    for (const event of found.items.toReversed()) {
+      if (!scope.has(event) || !isOf(event, subject)) continue;
+      // Each line has a mark of its own.
+      const bytes = Buffer.byteLength(linesOf([event]).join("\n")) + 1;
+      if (bytes > left && events.length > 0) return all(true);
+      events.unshift(event);
+      left -= bytes;
+    }
+    const [oldest] = found.items;
+    if (oldest === undefined || found.items.length < pageSize) return all(false);
+    until = positionBefore(oldest.position);
+  }
+  return { ...all(true), first: events[0]?.position ?? until };
+}
+
+/** Pieces of a line may come one by one. */
+function linesOf(events: readonly EventJson[]): string[] {
+  const text = events.map(({ detail = {} }) => String(detail.text ?? "")).join("");
+  return text === "" ? [] : data(text);
+}
+
+function isOf({ subject = "", detail = {} }: EventJson, wanted: string | undefined): boolean {
+  if (detail.noise === true) return false;
+  return wanted === undefined || [subject, detail.container, detail.subtask, detail.pod].includes(wanted);
+}

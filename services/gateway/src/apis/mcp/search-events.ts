@@ -1,0 +1,164 @@
+import { invalidArgument } from "@tapedeck/shared/errors/errors";
+import type { EventJson } from "@tapedeck/shared/events/json";
+import { kinds as allKinds, isTextKind, kindNoun } from "@tapedeck/shared/events/kinds";
+import { positionBefore } from "@tapedeck/shared/log/position";
+import { z } from "zod";
+import type { AnswerOf } from "../tapedeck/answers.ts";
+import { historyKinds } from "../tapedeck/list-request.ts";
+import { listsJson } from "../tapedeck/lists.ts";
+import { filterOf } from "../tapedeck/parameters.ts";
+import { Answer, data, durationText, loopName, quoted, refuseBoth, sourceText, tokensField } from "./answer.ts";
+import { type McpCall, tool } from "./tool.ts";
+
+const names = (what: string) => z.array(z.string()).max(50).optional().describe(what);
+
+const input = z.strictObject({
+  text: z
+    .string()
+    .optional()
+    .describe(
+      "Finds loops, commands, jobs, pods and sessions by a text in their causes, output, artifacts, labels or names: three letters or digits in a row at least.",
+    ),
+  kinds: names(
+    "Of events: `build.failed`, `build.*`, `*.failed` … Default: all but output. With `text`: loop, command, job, pod, session.",
+  ),
+  source: z.string().optional().describe("`alice/shop`, or with `/upstream`."),
+  developer: z.string().optional(),
+  project: z.string().optional(),
+  session: z.string().optional(),
+  subject: z.string().optional().describe("An artifact, resource, pod, job … Not with `text`."),
+  outcome: z.enum(["succeeded", "failed", "canceled", "unknown"]).optional(),
+  before: z.string().optional().describe("A position: the newest events before it. Not with `text`."),
+  after: z
+    .string()
+    .optional()
+    .describe("A position or time: the first events after it, instead of the newest. Not with `text`."),
+  page: z.string().optional().describe("With `text`: the `page` that an earlier answer names."),
+  limit: z.int().min(1).max(200).default(30),
+  tokens: tokensField,
+});
+
+type Input = z.infer<typeof input>;
+
+export const searchEvents = tool({
+  name: "search_events",
+  title: "Find events, or loops by a text",
+  description:
+    "The newest recorded events that match, or the first ones after a position. With `text`: the newest loops, commands, jobs, pods and sessions in which it stands, with the line.",
+  input,
+  answer: (asked, call) => (asked.text === undefined ? eventsText(asked, call) : foundText(asked, asked.text, call)),
+});
+
+const one = <Value>(value: Value | undefined) => (value === undefined ? undefined : [value]);
+
+/** The part of the filter that events and loops have. */
+function scopeOf({ source, developer, project, session, outcome }: Input) {
+  return {
+    source: one(source),
+    developer: one(developer),
+    project: one(project),
+    session: one(session),
+    outcome: one(outcome),
+  };
+}
+
+/** All but output and what repeats. */
+const facts = [...new Set(allKinds.map(kindNoun))]
+  .filter((noun) => noun !== "mirror" && !allKinds.some((kind) => isTextKind(kind) && kindNoun(kind) === noun))
+  .map((noun) => `${noun}.*`);
+
+async function eventsText(asked: Input, { apis, context, page }: McpCall): Promise<string> {
+  const { kinds = facts, session, subject, before, after, limit, tokens } = asked;
+  refuseBoth(asked, "before", "after");
+  if (asked.page !== undefined) throw invalidArgument("`page` is for `text`: events have `before` and `after`", "page");
+  const until = before === undefined ? undefined : (positionBefore(before) ?? before);
+  const filter = filterOf({
+    kind: kinds,
+    ...scopeOf(asked),
+    subject: one(subject),
+  });
+  const { workspace, signal } = context;
+  const which = after === undefined ? { after: "start", last: limit } : { after };
+  const request = { workspace, filter, limit, signal, ...which, ...(until !== undefined && { until }) };
+  const found = await apis.tapedeck.events(request, context);
+  const answer = new Answer(tokens);
+  // Newest first, so that what is cut is the oldest.
+  const items = after === undefined ? found.items.toReversed() : found.items;
+  if (items.length === 0) answer.say("No event matches.");
+  const taken = answer.take(items.map(eventLine));
+  const last = items[taken - 1]?.position;
+  const isMore = taken < items.length || items.length === limit;
+  if (last !== undefined && isMore)
+    answer.leaveOut(
+      after === undefined ? `older events. Ask with before ${last}.` : `later events. Ask with after ${last}.`,
+    );
+  else if (items.length === 0 && found.nextPage !== undefined)
+    answer.leaveOut(`later events. Ask with after ${found.nextPage}.`);
+  const again = after === undefined ? "without `before`, events after it are new" : "`after` it come the next";
+  return answer.end({
+    position: found.position,
+    page: session === undefined ? `${page}/` : `${page}/sessions/${session}`,
+    again,
+  });
+}
+
+function eventLine({ position, recordedAt, kind, subject = "", source, summary, operation, error }: EventJson): string {
+  const loop = Number(operation?.loop ?? 0) === 0 ? "" : `, loop ${operation?.loop}`;
+  const about = subject === "" ? "" : ` ${quoted(subject, 80)}`;
+  const why = error === undefined || summary.includes(error.message) ? "" : `, error ${quoted(error.message, 160)}`;
+  return `${position} ${recordedAt} ${sourceText(source)}${loop}: ${kind}${about}: ${quoted(summary, 200)}${why}`;
+}
+
+async function foundText(asked: Input, text: string, { apis, context, page }: McpCall): Promise<string> {
+  const { limit, tokens } = asked;
+  for (const name of ["subject", "before", "after"] as const) refuseBoth(asked, "text", name);
+  const request = {
+    q: text,
+    kind: kindsOf(asked),
+    ...scopeOf(asked),
+    limit,
+    page: asked.page,
+  };
+  const found = await listsJson(apis.tapedeck.lists).search(context, request);
+  const { total, totalIsMinimum } = found as { total?: number; totalIsMinimum?: boolean };
+  const items = found.items as AnswerOf<"HistoryItem">[];
+  const answer = new Answer(tokens);
+  answer.say(`${totalIsMinimum ? "More than " : ""}${total ?? items.length} match, the newest first:`);
+  let taken = 0;
+  for (const item of items) {
+    const lines = itemLines(item);
+    if (Buffer.byteLength(lines.join("\n")) > answer.left) break;
+    answer.say(...lines);
+    taken++;
+  }
+  if (taken < items.length)
+    answer.leaveOut(`${items.length - taken} of this page. Ask with limit ${Math.max(taken, 1)}, and then by page.`);
+  else if (found.nextPage !== undefined)
+    answer.leaveOut(`older matches. Ask with page ${JSON.stringify(found.nextPage)}.`);
+  const again = "a search is always of now";
+  return answer.end({ position: found.position, page: `${page}/loops?${new URLSearchParams({ q: text })}`, again });
+}
+
+function kindsOf({ kinds }: Input): (typeof historyKinds)[number][] | undefined {
+  return kinds?.map((kind) => {
+    const known = historyKinds.find((name) => name === kind);
+    if (known === undefined) throw invalidArgument(`with \`text\`, kinds are ${historyKinds.join(", ")}`, "kinds");
+    return known;
+  });
+}
+
+function itemLines(item: AnswerOf<"HistoryItem">): string[] {
+  const { kind, source, session, loop, subject, outcome, durationMs, startedAt, startPosition, hit } = item;
+  const what =
+    kind === "loop"
+      ? `loop ${loop} (${loopName(item)})`
+      : `${kind}${subject === "" ? "" : ` ${quoted(subject, 80)}`} (session ${session})`;
+  const how = outcome === null ? "running or unknown" : `${outcome} after ${durationText(durationMs)}`;
+  const head = `${sourceText(source)}, ${what}: ${how}; began ${startedAt ?? "at an unknown time"} at ${startPosition}`;
+  if (hit === undefined) return [head];
+  const step = hit.step === "" ? "" : ` of ${hit.step} ${quoted(hit.subject, 80)}`;
+  return [
+    `${head}; in its ${hit.place}${step}${hit.position === null ? "" : `, at ${hit.position}`}:`,
+    ...data(hit.text),
+  ];
+}

@@ -1,0 +1,67 @@
+import { z } from "zod";
+import { readParameters, statsParameters } from "../tapedeck/parameters.ts";
+import { statsKinds, statsNames } from "../tapedeck/schemas/stats.ts";
+import { Answer, jsonData, tokensField } from "./answer.ts";
+import { tool } from "./tool.ts";
+
+const list = z.array(z.string()).max(20).optional();
+
+export const stats = tool({
+  name: "stats",
+  title: "How long, how often",
+  description: `Counts, failure rates and durations (p50, p90, p99). ${statsNames.map((name) => `${name}: ${statsKinds[name].summary.toLowerCase()}`).join("; ")}.`,
+  input: z.strictObject({
+    about: z.enum(statsNames),
+    group: list.describe(
+      "One row for each value: project, developer, source, artifact, hour, day, week, phase, reason, cause, errorCode, command, machine, label.<name>. `loop` and `time` give the rows that a number is made of.",
+    ),
+    source: list,
+    developer: list,
+    project: list,
+    artifact: list,
+    label: list.describe("`branch=main`; all must match."),
+    from: z.string().optional().describe("What began at this RFC 3339 time or later."),
+    to: z.string().optional().describe("What began before this time."),
+    zone: z.string().optional().describe("The time zone of hours, days and weeks, such as `Europe/Berlin`."),
+    tokens: tokensField,
+  }),
+  async answer({ about, tokens, ...given }, { apis, context, page }) {
+    const asked = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+    const found = await apis.tapedeck.stats(
+      context,
+      about,
+      readParameters(statsParameters(statsKinds[about]), asked as never),
+    );
+    const answer = new Answer(tokens);
+    const items = isByTime(given.group) ? found.items : found.items.toSorted((a, b) => sizeOf(b) - sizeOf(a));
+    if (items.length === 0) answer.say("Nothing was recorded that this counts.");
+    const taken = answer.take(items.map(jsonData));
+    if (taken < items.length)
+      answer.leaveOut(
+        `${items.length - taken} of ${items.length} rows. Ask with more \`tokens\`, another \`group\`, or a narrower filter.`,
+      );
+    return answer.end({
+      position: found.position,
+      page: `${page}/trends`,
+      again: "statistics are always of now: `to` leaves out what began later",
+    });
+
+    function sizeOf(row: object): number {
+      return Number((row as Record<string, unknown>)[largest[about]] ?? 0);
+    }
+  },
+});
+
+/** The figure that orders the rows. */
+const largest = {
+  builds: "count",
+  loops: "waitedMs",
+  failures: "failures",
+  green: "red",
+  flakes: "flakes",
+  commands: "runs",
+} as const;
+
+function isByTime(group: readonly string[] = []): boolean {
+  return group.some((name) => ["hour", "day", "week", "time"].includes(name));
+}

@@ -1,0 +1,34 @@
+import type { z } from "zod";
+import type { CallContext } from "../../call-context.ts";
+import type { RecordApis } from "../../workspaces/routed-apis.ts";
+
+/** A call of a tool. */
+export type McpCall = {
+  readonly context: CallContext;
+  readonly apis: Pick<RecordApis, "tapedeck" | "skaffold">;
+  /** The address of the page as the caller reaches it, such as "http://127.0.0.1:7052". */
+  readonly page: string;
+  /** Counts the call among the caller's streams, because it waits. */
+  readonly waits: () => void;
+};
+
+export type Tool = {
+  readonly name: string;
+  readonly title: string;
+  readonly description: string;
+  readonly input: z.ZodObject;
+  /** It changes the upstream. */
+  readonly controls: boolean;
+  /** The text of the answer, from what `input` has let through. Throws TapedeckError, or the upstream's own refusal. */
+  readonly answer: (input: unknown, call: McpCall) => Promise<string>;
+};
+
+type ToolOf<Input extends z.ZodObject> = Omit<Tool, "input" | "answer" | "controls"> & {
+  readonly input: Input;
+  readonly controls?: boolean;
+  readonly answer: (input: z.infer<Input>, call: McpCall) => Promise<string>;
+};
+
+export function tool<Input extends z.ZodObject>({ input, controls = false, answer, ...more }: ToolOf<Input>): Tool {
+  return { ...more, input, controls, answer: (given, call) => answer(input.parse(given), call) };
+}

@@ -1,0 +1,95 @@
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import type { EventJson } from "@tapedeck/shared/events/json";
+import { timeoutSignal } from "@tapedeck/shared/sync/timers";
+import { z } from "zod";
+import { comparisonJson } from "../tapedeck/compare/comparison-json.ts";
+import { allOf } from "../tapedeck/messages.ts";
+import { Answer, loopName, quoted, sourceText, tokensField } from "./answer.ts";
+import { type McpCall, tool } from "./tool.ts";
+import { whyText } from "./why-failed.ts";
+
+/** Clients wait for a minute. */
+const maxSeconds = 50;
+
+/** With these a loop, a command, or all that a process does is over. */
+const endings = ["loop.succeeded", "loop.failed", "command.finished", "session.ended", "session.lost"];
+
+export const waitForLoop = tool({
+  name: "wait_for_loop",
+  title: "Wait for the next loop",
+  description:
+    "Waits until a dev loop (or a command of Vagrant, or the whole process) ends after a position, and says how it went and why. " +
+    "Give as `after` the position of an answer from before your change, so that a loop that is over already counts. " +
+    `Waits ${maxSeconds} s at most: if nothing has ended, ask again with the position of the answer.`,
+  input: z.strictObject({
+    source: z.string().optional().describe("`alice/shop`, or with `/upstream`. Default: any source."),
+    after: z.string().optional().describe("A position: what ended after it counts. Default: now."),
+    seconds: z.int().min(0).max(maxSeconds).default(45).describe("The longest wait."),
+    tokens: tokensField,
+  }),
+  async answer({ source, after, seconds, tokens }, call) {
+    call.waits();
+    if (source !== undefined) await assertRecorded(call, source);
+    const { position, ended } = await nextEnd(call, { source, after, ms: seconds * 1_000 });
+    if (ended === undefined) {
+      const answer = new Answer(tokens);
+      answer.say(`Nothing has ended in ${seconds} s${source === undefined ? "" : ` in ${source}`}.`);
+      answer.say(`Ask again with after ${position}: nothing is missed between two calls.`);
+      return answer.end({ position, page: `${call.page}/`, again: "`after` it the wait goes on" });
+    }
+    return endText(call, ended, tokens);
+  },
+});
+
+/** How what ended went, and why. */
+async function endText(call: McpCall, event: EventJson, tokens: number): Promise<string> {
+  const { position, source, session = "", kind, outcome } = event;
+  const context = { ...call.context, minPosition: position };
+  const foot = { position, again: "wait `after` it for the next" };
+  const isCommand = kind === "command.finished";
+  if (isCommand && outcome !== "failed") {
+    const answer = new Answer(tokens);
+    answer.say(`${sourceText(source)}: command ${quoted(event.subject ?? "")} ${outcome ?? "is over"}.`);
+    return answer.end({ ...foot, page: `${call.page}/sessions/${session}?at=${position}` });
+  }
+  const left = loopOf(event) ?? `${isCommand ? source : session}@${position}`;
+  const comparison = comparisonJson(await call.apis.tapedeck.compare(context, { left }));
+  const isOver = kind === "session.ended" || kind === "session.lost";
+  const how = isOver ? `The process is over: ${quoted(event.summary)}.` : undefined;
+  return whyText(call, comparison, tokens, { ...foot, how });
+}
+
+function loopOf({ session = "", kind, operation }: EventJson): string | undefined {
+  if (!kind.startsWith("loop.") || operation === undefined) return undefined;
+  return loopName({ session, runner: Number(operation.runner), loop: Number(operation.loop) });
+}
+
+/** A wait for a source that nobody records would end without a word. */
+async function assertRecorded({ apis, context }: McpCall, source: string): Promise<void> {
+  const { items } = await apis.tapedeck.lists.sources({ ...context, source }, { filter: {}, limit: 1 });
+  if (items.length === 0)
+    throw new TapedeckError("unknown_source", `"${source}" is not recorded: list_sources has the recorded ones`);
+}
+
+type Wait = { readonly source: string | undefined; readonly after: string | undefined; readonly ms: number };
+
+/** The first end after the position, and the position up to which all ends are known. */
+async function nextEnd(
+  { apis, context }: McpCall,
+  { source, after = "now", ms }: Wait,
+): Promise<{ readonly position: string; readonly ended?: EventJson }> {
+  const signal = AbortSignal.any([context.signal, timeoutSignal(ms)]);
+  const filter = { kinds: endings, ...(source !== undefined && { sources: [source] }) };
+  const opened = await apis.tapedeck.subscribe({ after, filter }, { ...context, signal });
+  let { position } = opened;
+  for await (const some of opened.messages) {
+    for (const message of allOf(some)) {
+      ({ position } = message);
+      if (message.type !== "event") continue;
+      const { event } = JSON.parse(message.json) as { readonly event: EventJson };
+      return { position, ended: event };
+    }
+  }
+  context.signal.throwIfAborted();
+  return { position };
+}

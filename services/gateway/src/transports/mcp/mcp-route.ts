@@ -1,0 +1,54 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { mayAs } from "../../auth/roles.ts";
+import { whileAuthorized } from "../../call-context.ts";
+import type { CallerLimits } from "../../limits/limits.ts";
+import type { CallWatch } from "../../metrics.ts";
+import type { RecordApis } from "../../workspaces/routed-apis.ts";
+import { closedSignal, type HttpCaller } from "../http/call-context.ts";
+
+export type McpRouteOptions = {
+  readonly watch: CallWatch;
+  readonly limits: Pick<CallerLimits, "live">;
+  readonly isTls: boolean;
+};
+
+export const mcpPath = "/mcp";
+
+/** With this header, `true`, a caller with the role of a controller gets the tools that change an upstream. */
+export const triggerHeader = "tapedeck-allow-trigger";
+
+/**
+ * The Model Context Protocol over streamable HTTP, without sessions: every request stands alone. Its code is loaded with
+ * the first request, because most gateways never get one.
+ */
+export function mcpRoute(
+  app: FastifyInstance,
+  apis: Pick<RecordApis, "tapedeck" | "skaffold">,
+  caller: HttpCaller,
+  { watch, limits, isTls }: McpRouteOptions,
+): void {
+  const handler = async (request: FastifyRequest, reply: FastifyReply) => {
+    const [{ createMcpHandler }, { mcpServer }] = await Promise.all([
+      import("@modelcontextprotocol/server"),
+      import("../../apis/mcp/mcp-server.ts"),
+    ]);
+    const who = caller(request);
+    const context = { ...who, signal: whileAuthorized(closedSignal(reply), who) };
+    const page = `${isTls ? "https" : "http"}://${request.headers.host}`;
+    const waits = () => limits.live.take({ caller: who, peer: request.ip }, context.signal);
+    const mayControl = request.headers[triggerHeader] === "true" && mayAs("controller", who);
+    const server = () => mcpServer({ context, apis, page, waits }, { mayControl, failed: watch.failed });
+    const response = await createMcpHandler(server).fetch(webRequest(request, page, context.signal));
+    if (response.headers.get("content-type") === "text/event-stream") waits();
+    return reply.send(response);
+  };
+  app.route({ method: ["GET", "POST", "DELETE"], url: mcpPath, handler });
+}
+
+function webRequest({ method, headers, body }: FastifyRequest, page: string, signal: AbortSignal): Request {
+  const given = Object.entries(headers).flatMap(([name, value = []]) =>
+    [value].flat().map((one): [string, string] => [name, one]),
+  );
+  const content = typeof body === "string" ? { body } : {};
+  return new Request(`${page}${mcpPath}`, { method, headers: given, signal, ...content });
+}

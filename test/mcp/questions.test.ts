@@ -1,0 +1,205 @@
+import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
+import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
+import { recordingFolder } from "tapedeck/testing/skaffold-program";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { type Stack, startStack } from "../stack/stack.ts";
+import { type McpClient, mcpClient } from "./mcp-client.ts";
+
+// Questions about failures that a real Skaffold reported, as an assistant would ask them: what it asks next is made of the answer
+// before. The expected answers were read from the recordings by a person (labelled-loops.ts).
+
+const recordings = {
+  p03: "03-first-build-fails-process-exits",
+  p04: "04-deploy-failure-then-recovery",
+  p04b: "04b-first-deploy-fails-process-exits",
+  p10: "10-status-check-port-forward-sync-app-logs",
+  p10b: "10b-first-status-check-times-out",
+  p22: "22-skaffold-build-fails",
+  p23: "23-skaffold-run-deploy-fails",
+  p24: "24-dev-concurrent-builds",
+  p25: "25-dev-test-fails",
+  p26: "26-dev-sync-fails",
+  p27: "27-dev-build-fails-beside-others",
+  p28: "28-skaffold-verify-fails",
+  p29: "29-skaffold-exec-fails",
+  p30: "30-skaffold-verify-image-not-pulled",
+  p31: "31-dev-compilers-and-tests-fail",
+};
+
+const cleanup = new AsyncDisposableStack();
+let stack: Stack;
+let mcp: McpClient;
+
+beforeAll(async () => {
+  const fakes = await Promise.all(
+    Object.values(recordings).map(async (name) =>
+      cleanup.use(await startFakeSkaffold({ recording: loadRecording(recordingFolder(name)) })),
+    ),
+  );
+  const skaffold = Object.keys(recordings).map((project, at) => ({
+    developer: "alice",
+    project,
+    address: fakes[at]?.address ?? "",
+  }));
+  stack = cleanup.use(await startStack({ skaffold }));
+  await Promise.all(fakes.map((fake) => fake.play()));
+  await stack.drained(...fakes);
+  await stack.caughtUp();
+  mcp = cleanup.use(await mcpClient(stack.http, {}, { mode: "auto" }));
+}, 120_000);
+afterAll(() => cleanup.disposeAsync());
+
+type Call = readonly [tool: string, args: Record<string, unknown>];
+type Question = {
+  readonly question: string;
+  /** Each call, from the answer before it. */
+  readonly calls: readonly ((before: string) => Call)[];
+  readonly answer: RegExp;
+};
+
+const asked =
+  (tool: string, args: Record<string, unknown> = {}) =>
+  (): Call => [tool, args];
+const why = (what: string) => asked("why_failed", { what });
+const positionIn = (text: string) => /^Position: (\S+)/m.exec(text)?.[1] ?? "";
+const found = (text: string, what: RegExp) => what.exec(text)?.[1] ?? "";
+
+const questions: readonly Question[] = [
+  {
+    question: "Why did the first build of p03 fail?",
+    calls: [why("alice/p03")],
+    answer: /build "worker".*\| error: worker does not compile/s,
+  },
+  {
+    question: "What is broken in p04 now?",
+    calls: [why("alice/p04")],
+    answer: /render.*MalformedYAMLError: yaml: line 1/s,
+  },
+  {
+    question: "Why did loop 2 of p04 fail?",
+    calls: [why("alice/p04#2")],
+    answer: /deploy, code "DEPLOY_KUBECTL_USER_ERR".*no matches for kind "Deploymint"/s,
+  },
+  {
+    question: "Who may not deploy in p04b?",
+    calls: [why("alice/p04b")],
+    answer: /"permission".*deployments.apps "web" is forbidden/s,
+  },
+  {
+    question: "How often did Skaffold try the sync in p10?",
+    calls: [why("alice/p10#3")],
+    answer: /sync "web" \(4 tries\).*container not found/s,
+  },
+  {
+    question: "Which deployment was not ready in time in p10?",
+    calls: [why("alice/p10")],
+    answer: /check, code "STATUSCHECK_UNKNOWN".*deployment "api" exceeded its progress deadline/s,
+  },
+  {
+    question: "How long did p10b wait for its pods?",
+    calls: [why("alice/p10b")],
+    answer: /STATUSCHECK_DEADLINE_EXCEEDED.*could not stabilize within 20s/s,
+  },
+  {
+    question: "Why does `skaffold build` of p22 fail?",
+    calls: [why("alice/p22")],
+    answer: /"disk full".*no space left on device/s,
+  },
+  {
+    question: "What does p23's manifest lack?",
+    calls: [why("alice/p23")],
+    answer: /containers\[0\]\.image: Required value/,
+  },
+  {
+    question: "Which build of p24 ran out of memory?",
+    calls: [why("alice/p24")],
+    answer: /build "worker".*out of memory/s,
+  },
+  {
+    question: "Where was the build of worker when p24's failed, and where is it now?",
+    calls: [
+      why("alice/p24"),
+      (text) => ["get_state", { source: "alice/p24", at: positionIn(text), path: "v1.buildState.artifacts" }],
+    ],
+    answer: /"worker":"Failed"/,
+  },
+  {
+    question: "With which code did p25's test end?",
+    calls: [why("alice/p25")],
+    answer: /TEST_CUSTOM_CMD_RUN_NON_ZERO_EXIT_ERR.*exit status 7/s,
+  },
+  {
+    question: "Was p25 good again in the loop after its failure?",
+    calls: [
+      why("alice/p25"),
+      (text) => ["wait_for_loop", { source: "alice/p25", after: positionIn(text), seconds: 5 }],
+    ],
+    answer: /loop 3 \([^)]*\): succeeded after 1\.0 s/,
+  },
+  {
+    question: "What could p26 not be synced into?",
+    calls: [why("alice/p26")],
+    answer: /sync "web".*container not found \("web"\)/s,
+  },
+  {
+    question: "Which check of p28 failed, while which others ran?",
+    calls: [why("alice/p28")],
+    answer: /verify "api-check".*\| \[smoke\] fine\n\| \[api-check\] no answer\n\| \[load\] done/s,
+  },
+  {
+    question: "What was missing when p29 ran its seed?",
+    calls: [why("alice/p29")],
+    answer: /exec "seed".*no such table/s,
+  },
+  {
+    question: "Why did p30's verify not begin?",
+    calls: [why("alice/p30")],
+    answer: /"image not found".*pulling image from repository/s,
+  },
+  {
+    question: "Which line of which test failed in p31?",
+    calls: [why("alice/p31")],
+    answer: /test_orders\.py", line 10.*AssertionError: 490 != 0/s,
+  },
+  {
+    question: "Which type error had web in p31 before that?",
+    calls: [asked("read_output", { what: "alice/p31" })],
+    answer: /build "web" failed.*src\/page\.ts\(4,46\): error TS2345/s,
+  },
+  {
+    question: "What did Skaffold build in the loop with that type error?",
+    calls: [
+      asked("search_events", { text: "TS2345" }),
+      (text) => ["read_output", { what: found(text, /loop 4 \(([^)]+)\)/) }],
+    ],
+    answer: /loop 4:.*\| Building \[web\]\.\.\..*\| Skipping test and deploy due to build error/s,
+  },
+  {
+    question: "Where else did anything run out of memory?",
+    calls: [asked("search_events", { text: "out of memory" })],
+    answer: /2 match.*alice\/p27\/skaffold, loop 2.*alice\/p24\/skaffold, loop 3/s,
+  },
+  {
+    question: "What fails most often?",
+    calls: [asked("stats", { about: "failures", group: ["reason"] })],
+    answer: /\{"reason":"not found","failures":3.*\{"reason":"out of memory","failures":2/s,
+  },
+  {
+    question: "What changed between p27's failed loop and the next one?",
+    calls: [why("alice/p27"), (text) => ["compare", { left: found(text, /loop 2 \(([^)]+)\)/), right: "alice/p27#3" }]],
+    answer: /failed after 4\.1 s.*succeeded after 1\.9 s.*1\. failure: "build api failed: error: out of memory/s,
+  },
+];
+
+it.each(questions)("$question", async ({ calls, answer }) => {
+  expect(calls.length).toBeLessThanOrEqual(3);
+  let text = "";
+  for (const next of calls) {
+    const [tool, args] = next(text);
+    text = await mcp.ask(tool, args);
+    expect(Buffer.byteLength(text) / 3).toBeLessThan(4_000);
+  }
+  expect(text).toMatch(answer);
+});
+
+it("at least twenty questions are asked", () => expect(questions.length).toBeGreaterThanOrEqual(20));
