@@ -22,6 +22,8 @@ import { type ViewerApis, viewerApis } from "./privacy/own-apis.ts";
 import { ownPart, type RecordedPart } from "./privacy/own-part.ts";
 import type { Privacy } from "./privacy/settings.ts";
 import type { QueryClient } from "./query-client.ts";
+import { RecentAnswers } from "./states/recent-answers.ts";
+import { repeatedStates } from "./states/repeated-states.ts";
 import { type StreamClient, streamClient } from "./stream-client.ts";
 import { type RecordApis, routedApis } from "./workspaces/routed-apis.ts";
 import type { WorkspaceLog } from "./workspaces/used-workspace.ts";
@@ -89,6 +91,9 @@ export function gatewayApis(deps: GatewayApisDeps): {
   return { apis, workspaces };
 }
 
+/** An answer is repeated for a bounded time because a rebuild may change the tables, but not the log. */
+const repeated = { maxBytes: 8 * 1024 * 1024, maxAgeMs: 10_000 };
+
 /** Makes the APIs on the log of one workspace. */
 function workspaceApis(deps: GatewayApisDeps): (of: WorkspaceLog) => ViewerApis {
   const { config, link, query, services, limits, metrics, auditLog } = deps;
@@ -96,8 +101,10 @@ function workspaceApis(deps: GatewayApisDeps): (of: WorkspaceLog) => ViewerApis 
   const streams = streamClient(link.nats, control);
   const upstream = { control, streams, refused: metrics.refused, audit: auditLog.record };
   const { developers, compareDevelopers } = config.privacy;
-  return ({ log, holes }) => {
-    const record = { query, log, holes, services };
+  const answers = new RecentAnswers(repeated);
+  return ({ workspace, log, holes }) => {
+    const isRemoved = (epoch: string) => link.workspaces().removalOf(workspace)?.epochs.includes(epoch) ?? false;
+    const record = { query: repeatedStates({ query, log, answers, isRemoved }), log, holes, services };
     const all = recordApis({ ...upstream, ...limits, ...record, compareDevelopers });
     // There is nobody else to compare with.
     const ownApis = (developer: string) =>

@@ -13,6 +13,7 @@ import { watchedReader } from "./watched-reader.ts";
 
 /** What the APIs need of a workspace's log. */
 export type WorkspaceLog = {
+  readonly workspace: string;
   /** @throws TapedeckError not_ready, with the reason, until the log is open */
   readonly log: () => LogReader;
   /** What the log has lost, as far as ingest has checked it. */
@@ -38,6 +39,7 @@ const againMs = 1_000;
 
 /** A workspace that somebody follows or has asked for a moment ago: its APIs, and its log as soon as it is open. */
 export class UsedWorkspace<Apis> implements Disposable, WorkspaceLog {
+  readonly workspace: string;
   readonly apis: Apis;
   readonly #options: UsedWorkspaceOptions<Apis>;
   readonly #idle: Timer;
@@ -51,6 +53,7 @@ export class UsedWorkspace<Apis> implements Disposable, WorkspaceLog {
 
   constructor(options: UsedWorkspaceOptions<Apis>) {
     this.#options = options;
+    this.workspace = options.workspace;
     this.#idle = startTimer(() => this.#passed(), options.idleMs).unref();
     this.apis = options.apisOf(this);
   }
