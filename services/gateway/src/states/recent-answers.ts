@@ -24,7 +24,7 @@ export class RecentAnswers {
     this.#options = { ...options, now };
   }
 
-  /** Of all that is held. */
+  /** The bytes of all that is held. */
   get bytes(): number {
     return this.#bytes;
   }
