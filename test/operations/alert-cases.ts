@@ -187,6 +187,27 @@ export const alertCases: Readonly<Record<string, readonly AlertCase[]>> = {
       summary: `The state of ${shop} differed from its recorded events.`,
     },
   ],
+  TapedeckSinkBehind: [
+    {
+      series: {
+        'tapedeck_gateway_sink_lag_seconds{workspace="acme",sink="ci",instance="gateway-1"}': "0x5 660x20 0x10",
+        'tapedeck_gateway_sink_lag_seconds{workspace="acme",sink="ops",instance="gateway-1"}': "30x40",
+      },
+      quietAt: ["5m", "7m", "30m"],
+      firesAt: "10m",
+      labels: { workspace: "acme", sink: "ci", instance: "gateway-1" },
+      summary: "The sink ci of acme is 660 s behind.",
+    },
+  ],
+  TapedeckSinkParked: [
+    {
+      series: { 'tapedeck_gateway_sink_parked{workspace="acme",sink="ci",instance="gateway-1"}': "0x5 2x20 0x10" },
+      quietAt: ["5m", "9m", "30m"],
+      firesAt: "15m",
+      labels: { workspace: "acme", sink: "ci", instance: "gateway-1" },
+      summary: "2 events of the sink ci of acme are parked: its target refuses them.",
+    },
+  ],
   TapedeckInternalErrors: [
     {
       series: {

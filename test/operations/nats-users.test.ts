@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { type FakeSkaffold, startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
+import { startReceiver } from "@tapedeck/gateway/sinks/testing/receiver";
 import { Observed } from "@tapedeck/proto/tapedeck/v1/observed";
 import { migrated } from "@tapedeck/query/testing/migrated";
 import { scenario, write } from "@tapedeck/query/testing/scenario";
@@ -59,7 +60,7 @@ beforeAll(async () => {
     await startStack({
       skaffold: [{ address: fake.address, redact: "off" }],
       servers: { nats, database },
-      env: { TAPEDECK_AUTH: "tokens" },
+      env: { TAPEDECK_AUTH: "tokens", TAPEDECK_GATEWAY_SINK_HOSTS: "127.0.0.1" },
       envOf: { ingest: loginOf("ingest"), query: loginOf("query"), gateway: loginOf("gateway") },
       connect: () => connectAs("cli", nats),
     }),
@@ -112,6 +113,15 @@ describe("every service works whole with its user", () => {
     await until(async () => (await stack.httpCall("GET", "/api/v1/sources", bearing(text))).status === 401, {
       message: "the token to be refused",
     });
+  });
+
+  it("a sink is added, delivers, and is removed", async () => {
+    await using receiver = await startReceiver();
+    const body = { name: "hook", target: receiver.url, start: "start", filter: { kinds: ["build.*"] } };
+    expect((await call("POST", "/api/v1/sinks", JSON.stringify(body))).status).toBe(201);
+    await until(() => receiver.accepted.length > 5, { message: "events" });
+    expect(await call("POST", "/api/v1/sinks/hook/pause")).toMatchObject({ status: 200 });
+    expect((await call("DELETE", "/api/v1/sinks/hook")).status).toBe(200);
   });
 
   it("a rebuild, a backup and an erasure work", async () => {

@@ -245,6 +245,18 @@ export const procedures: Readonly<Record<string, readonly (readonly [path: strin
       "the drift check reports a deviating GetState once, and answers as Skaffold does from then on",
     ],
   ],
+  TapedeckSinkBehind: [
+    [
+      "services/gateway/src/sinks/sinks.nats.test.ts",
+      "waits as long as its target asks, and has one request in flight",
+    ],
+  ],
+  TapedeckSinkParked: [
+    [
+      "services/gateway/src/sinks/sinks.nats.test.ts",
+      "parks an event that its target refuses, goes on, and retries it by hand",
+    ],
+  ],
   TapedeckInternalErrors: [
     ["test/operations/keys.test.ts", "another services' key takes effect with a restart, and the old one gets nowhere"],
   ],

@@ -1,5 +1,6 @@
 import type { ChannelCredentials } from "@grpc/grpc-js";
 import type { Logger } from "@tapedeck/shared/service/logger";
+import type { Registry } from "@tapedeck/shared/service/metrics";
 import { openTokenStore } from "@tapedeck/shared/tokens/store";
 import { type MaintainApi, maintainApi } from "./apis/maintain/maintain-api.ts";
 import { type RecorderRelay, recorderRelay } from "./apis/recorder/relay.ts";
@@ -22,6 +23,9 @@ import { type ViewerApis, viewerApis } from "./privacy/own-apis.ts";
 import { ownPart, type RecordedPart } from "./privacy/own-part.ts";
 import type { Privacy } from "./privacy/settings.ts";
 import type { QueryClient } from "./query-client.ts";
+import type { SinkTimes } from "./sinks/delivery/times.ts";
+import { openSinks } from "./sinks/open-sinks.ts";
+import type { SinksApi } from "./sinks/sinks-api.ts";
 import { RecentAnswers } from "./states/recent-answers.ts";
 import { repeatedStates } from "./states/repeated-states.ts";
 import { type StreamClient, streamClient } from "./stream-client.ts";
@@ -35,11 +39,12 @@ export type GatewayApis = RecordApis & {
   readonly maintain: MaintainApi;
   readonly audit: AuditApi;
   readonly relay: RecorderRelay;
+  readonly sinks: SinksApi;
 };
 
 export type GatewayApisDeps = {
   /** Addresses of query and ingest. */
-  readonly config: Pick<GatewayConfig, "query" | "ingest" | "servicesKey" | "privacy">;
+  readonly config: Pick<GatewayConfig, "query" | "ingest" | "servicesKey" | "privacy" | "sinks">;
   /** The credentials for dialling query and ingest. */
   readonly channel: ChannelCredentials;
   readonly link: LogLink;
@@ -49,6 +54,8 @@ export type GatewayApisDeps = {
   readonly metrics: GatewayMetrics;
   readonly auditLog: AuditLog;
   readonly logger: Logger;
+  readonly registry: Registry;
+  readonly sinkTimes: Partial<SinkTimes> | undefined;
   /** Owns the connections that are made here. */
   readonly stack: AsyncDisposableStack;
 };
@@ -87,6 +94,17 @@ export function gatewayApis(deps: GatewayApisDeps): {
       },
     }),
     relay: stack.use(recorderRelay(config.ingest, config.servicesKey, channel)),
+    sinks: openSinks({
+      settings: config.sinks,
+      developers: config.privacy.developers,
+      link,
+      logOf: workspaces.logOf,
+      audit,
+      registry: deps.registry,
+      logger,
+      times: deps.sinkTimes,
+      stack,
+    }),
   };
   return { apis, workspaces };
 }

@@ -10,6 +10,7 @@ import { z } from "zod";
 import { type ProviderSettings, providerSettings } from "./auth/provider/settings.ts";
 import { type Limits, limitSettings } from "./limits/settings.ts";
 import { type Privacy, privacySettings } from "./privacy/settings.ts";
+import { type SinkSettings, sinkSettings } from "./sinks/settings.ts";
 import { splitAddress } from "./transports/address.ts";
 import { originError } from "./transports/origins.ts";
 
@@ -52,6 +53,8 @@ export type GatewayConfig = {
   /** How much of the audit log is kept. */
   readonly audit: AuditBounds;
   readonly limits: Limits;
+  /** Where events are delivered. */
+  readonly sinks: SinkSettings;
 };
 
 const authentications = ["none", "tokens"] as const;
@@ -127,6 +130,7 @@ export function gatewaySettings(read: SettingsReader): GatewayConfig {
     tls: tlsFiles(read),
     audit: auditBounds(read),
     limits: limitSettings(read),
+    sinks: sinkSettings(read, callers.workspace),
   };
   for (const reason of config.origins.flatMap((origin) => originError(origin) ?? [])) {
     read.addError(`gateway.origins: ${reason}`);

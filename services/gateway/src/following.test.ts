@@ -59,6 +59,7 @@ beforeAll(async () => {
         audit: defaultBounds,
         tls: undefined,
         limits: defaultLimits,
+        sinks: { sinks: [], allowed: [] },
       },
       silentLogger,
     ),

@@ -24,6 +24,7 @@ import { gatewayMetrics } from "./metrics.ts";
 import { OtherWorkspaces } from "./other-workspaces.ts";
 import { queryClient } from "./query-client.ts";
 import { gatewayReadiness } from "./readiness.ts";
+import type { SinkTimes } from "./sinks/delivery/times.ts";
 import { UnrecordedEndpoints } from "./unrecorded-endpoints.ts";
 import { workspaceMetrics } from "./workspace-metrics.ts";
 import { QueryRoutes, routedQuery } from "./workspaces/query-routes.ts";
@@ -50,6 +51,7 @@ export type GatewayTimes = {
   readonly provider?: ProviderSignInOptions["times"];
   /** The longest silence of an HTTP stream. */
   readonly idleMs?: number;
+  readonly sinks?: Partial<SinkTimes>;
 };
 
 /**
@@ -81,6 +83,8 @@ export async function startGateway(config: GatewayConfig, logger: Logger, times:
     metrics,
     auditLog,
     logger,
+    registry,
+    sinkTimes: times.sinks,
     stack,
   });
   workspaceMetrics(registry, () => listWorkspaces({ nats: link.nats, query, services }, undefined));

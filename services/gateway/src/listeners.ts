@@ -29,6 +29,7 @@ import { openApiPage } from "./transports/http/routes/openapi-page.ts";
 import { type Operations, operationsRoutes } from "./transports/http/routes/operations-routes.ts";
 import { beginPath, providerSignInRoutes } from "./transports/http/routes/provider-sign-in-routes.ts";
 import { signInRoutes } from "./transports/http/routes/sign-in-routes.ts";
+import { sinkRoutes } from "./transports/http/routes/sink-routes.ts";
 import { skaffoldRoutes } from "./transports/http/routes/skaffold-routes.ts";
 import { tokenRoutes } from "./transports/http/routes/token-routes.ts";
 import { httpServer, listenHttp } from "./transports/http/server.ts";
@@ -142,6 +143,7 @@ export class Listeners implements AsyncDisposable {
     if (source === undefined) {
       maintainRoutes(app, apis.maintain, httpCaller, { watch, limits });
       tokenRoutes(app, apis.tokens, httpCaller, { authenticate, watch });
+      sinkRoutes(app, apis.sinks, httpCaller, watch);
       auditRoutes(app, apis.audit, httpCaller, { watch, limits });
       mcpRoute(app, apis, httpCaller, { watch, limits, isTls: certificate !== undefined });
       await openApiPage(app);

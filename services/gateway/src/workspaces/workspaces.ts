@@ -41,6 +41,13 @@ export class Workspaces<Apis> implements Disposable {
     return used.apis;
   };
 
+  /** The log of a workspace. @throws TapedeckError not_ready, with the reason */
+  readonly logOf = async (workspace: string): Promise<LogReader> => {
+    const used = this.#used.get(workspace) ?? this.#begin(workspace);
+    await used.used();
+    return used.log();
+  };
+
   /** The logs of a workspace with these epochs are removed. */
   removed(workspace: string, epochs: readonly string[]): void {
     this.#used.get(workspace)?.removed(epochs);

@@ -1,6 +1,7 @@
 import type { AuditEntry } from "@tapedeck/shared/audit/entry";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { backUpLog, type Snapshot } from "@tapedeck/shared/log/backup";
+import { type SinkBackup, SinkStore } from "@tapedeck/shared/sinks/sink-store";
 import { backupOf, openTokenStore, type TokenBackup } from "@tapedeck/shared/tokens/store";
 import { z } from "zod";
 import type { CallContext, Caller } from "../../call-context.ts";
@@ -42,7 +43,7 @@ export type MaintainApi = {
    * have what was removed from the log since.
    */
   rebuild(context: CallContext, how?: { readonly fresh: boolean }): Promise<AsyncIterable<RebuildProgress>>;
-  /** The logs of all workspaces, or of one, each as of a moment, and at the end the tokens. */
+  /** The logs of all workspaces, or of one, each as of a moment, and at the end the tokens and the sinks, with their secrets. */
   backUp(context: CallContext, of?: { readonly workspace?: string | undefined }): Promise<AsyncIterable<BackupPart>>;
   /** The workspaces that the caller sees: all, or its own. */
   workspaces(context: Caller): Promise<{ readonly items: readonly ListedWorkspace[] }>;
@@ -61,7 +62,7 @@ export type BackupPart =
   | { readonly type: "log"; readonly workspace: string }
   | { readonly type: "piece"; readonly bytes: Uint8Array }
   | { readonly type: "snapshot"; readonly snapshot: Snapshot }
-  | { readonly type: "end"; readonly tokens: TokenBackup };
+  | { readonly type: "end"; readonly tokens: TokenBackup; readonly sinks: SinkBackup };
 
 export type MaintainDeps = ErasureDeps &
   DeveloperErasureDeps &
@@ -127,7 +128,8 @@ export function maintainApi({
           if (context.signal.aborted) return;
           yield { type: "snapshot", snapshot: await made.result };
         }
-        yield { type: "end", tokens: backupOf(await (await openTokenStore(connection)).read()) };
+        const tokens = backupOf(await (await openTokenStore(connection)).read());
+        yield { type: "end", tokens, sinks: await new SinkStore(connection).backUp(workspace) };
       };
       return tasks.begin("backUp", parts(), context.signal);
     },

@@ -5,6 +5,7 @@ import { comparedSide, comparison, difference } from "./schemas/comparison.ts";
 import { cloudEvent, event } from "./schemas/event.ts";
 import { count, position, text, time } from "./schemas/fields.ts";
 import { cause, historyItem, hit, operation, session, source } from "./schemas/lists.ts";
+import { parkedEvent, retriedEvent, sink, sinkTest } from "./schemas/sinks.ts";
 import { statsKinds, statsRow } from "./schemas/stats.ts";
 import { error, message, progressLine, state } from "./schemas/stream.ts";
 import { removingWorkspace, workspace, workspaceRetention } from "./schemas/workspaces.ts";
@@ -175,6 +176,16 @@ export const answers = {
   Workspaces: z.object({ items: z.array(workspace) }),
   RemovingWorkspace: removingWorkspace,
   WorkspaceRetention: workspaceRetention,
+  Sink: sink,
+  Sinks: z.object({ items: z.array(sink) }),
+  NewSink: sink.extend({
+    secret: text("Signs its requests. Only this answer has it, and only if the request had none.").optional(),
+  }),
+  RemovedSink: sink.pick({ name: true }),
+  SinkTest: sinkTest,
+  ParkedEvents: z.object({ items: z.array(parkedEvent) }),
+  RetriedEvents: z.object({ items: z.array(retriedEvent) }),
+  DroppedEvents: z.object({ dropped: count("How many were dropped.") }),
   AuditLine: z.union([
     auditEntry.extend({ type: z.literal("entry") }),
     z.object({ type: z.literal("complete") }),

@@ -7,7 +7,7 @@ export type CloudEvent = Omit<AnswerOf<"CloudEvent">, "data"> & { readonly data:
 export const cloudEventsBatch = "application/cloudevents-batch+json";
 
 /** The longest sequence in a position, so that texts sort as the numbers do. */
-const sequenceDigits = 16;
+export const sequenceDigits = 16;
 
 /** An event in the JSON format of CloudEvents 1.0.2. Unknown values are omitted, never null. */
 export function toCloudEvent(data: EventJson): CloudEvent {

@@ -139,7 +139,7 @@ async function* frames(parts: AsyncIterable<BackupPart>): AsyncGenerator<Uint8Ar
     if (part.type === "piece") yield frame("p", part.bytes);
     else if (part.type === "log") yield frame("w", { workspace: part.workspace });
     else if (part.type === "snapshot") yield frame("s", part.snapshot);
-    else yield frame("z", { tokens: part.tokens });
+    else yield frame("z", { tokens: part.tokens, sinks: part.sinks });
   }
 }
 

@@ -8,6 +8,7 @@ import { type StatsName, statsKinds, statsNames } from "../../../apis/tapedeck/s
 import { auditParameters } from "../../../audit/audit-api.ts";
 import { tokenRequest } from "../../../auth/token-api.ts";
 import { headNames } from "../../../call-context.ts";
+import { parkedRequest, rewindRequest, sinkRequest } from "../../../sinks/requests.ts";
 import { subprotocol } from "../../websocket/protocol.ts";
 import { cloudEventsBatch } from "../cloud-events.ts";
 
@@ -79,6 +80,24 @@ const forAdminsOfAll = "For admins whose token is for all workspaces.";
 const forAdminsOfSome = "For admins: that of their token, or all for a token of all workspaces.";
 const ofWorkspace = { workspace: "The workspace." } as const;
 const forAdmins = "For admins, with the setting `auth: tokens`.";
+
+const ofSink = { sink: "The sink's name." } as const;
+
+/** A call that is about one sink. */
+const sinkCall = <Schema extends SchemaName>(
+  name: string,
+  summary: string,
+  { answer, description, ...more }: { answer: Schema; description: string; body?: z.ZodType },
+) => ({
+  method: "post" as const,
+  path: `/api/v1/sinks/{sink}/${name}`,
+  inPath: ofSink,
+  summary,
+  description: `${description} For admins.`,
+  ...more,
+  answers: { 200: { description: "What holds from now on.", content: { [json]: answer } } },
+  errors: [...always, "not_found"] as const,
+});
 
 const lines = { lines: "Message", description: "One Message per line." } as const;
 
@@ -329,6 +348,64 @@ export const routes = {
     answers: { 200: { description: "What holds from now on.", content: { [json]: "WorkspaceRetention" } } },
     errors: always,
   },
+  sinks: {
+    path: "/api/v1/sinks",
+    summary: "List sinks",
+    description: "The sinks of the workspace, without their secrets. For viewers.",
+    answers: { 200: { description: "In alphabetical order.", content: { [json]: "Sinks" } } },
+    errors: always,
+  },
+  addSink: {
+    method: "post",
+    path: "/api/v1/sinks",
+    summary: "Add a sink",
+    description:
+      "From now on, or from `start` on, events are delivered to `target` as they are recorded. Without a `secret` one is made. For admins.",
+    body: sinkRequest,
+    answers: { 201: { description: "The sink.", content: { [json]: "NewSink" } } },
+    errors: [...always, ...ofPlaces, "out_of_range"],
+  },
+  removeSink: {
+    method: "delete",
+    path: "/api/v1/sinks/{sink}",
+    inPath: ofSink,
+    summary: "Remove a sink",
+    description: "With its cursor and its parked events. One of the settings is removed there first. For admins.",
+    answers: { 200: { description: "It is removed.", content: { [json]: "RemovedSink" } } },
+    errors: [...always, "not_found"],
+  },
+  pauseSink: sinkCall("pause", "Pause a sink", {
+    answer: "Sink",
+    description: "It stands still, and keeps its place.",
+  }),
+  resumeSink: sinkCall("resume", "Resume a sink", { answer: "Sink", description: "It goes on where it stood." }),
+  rewindSink: sinkCall("rewind", "Set the place of a sink", {
+    answer: "Sink",
+    description: "It goes on from there: events after it are delivered again, with the same ids.",
+    body: rewindRequest,
+  }),
+  testSink: sinkCall("test", "Test a sink", {
+    answer: "SinkTest",
+    description: "Sends one request without an event.",
+  }),
+  parkedEvents: {
+    path: "/api/v1/sinks/{sink}/parked",
+    inPath: ofSink,
+    summary: "List the parked events of a sink",
+    description: "Events that its target refuses; the sink has gone on after them. For admins.",
+    answers: { 200: { description: "In the order of the log.", content: { [json]: "ParkedEvents" } } },
+    errors: [...always, "not_found"],
+  },
+  retryParked: sinkCall("parked/retry", "Deliver parked events", {
+    answer: "RetriedEvents",
+    description: "Sends each once. What is accepted is parked no longer.",
+    body: parkedRequest,
+  }),
+  dropParked: sinkCall("parked/drop", "Give parked events up", {
+    answer: "DroppedEvents",
+    description: "They stay in the log.",
+    body: parkedRequest,
+  }),
   rebuild: {
     method: "post",
     path: "/api/v1/rebuild",
@@ -348,9 +425,9 @@ export const routes = {
     path: "/api/v1/backup",
     summary: "Back up the logs",
     description:
-      `The logs of all workspaces as of now, and the hashes of tokens. ${forAdminsOfAll} A frame is a letter, a ` +
+      `The logs of all workspaces as of now, the hashes of tokens, and the sinks with their secrets. ${forAdminsOfAll} A frame is a letter, a ` +
       "length (32 bits, big endian) and that many bytes: `w` (JSON, `workspace`) begins the log of a workspace, `p` is a piece " +
-      "of NATS's snapshot of it, and `s` is JSON that its restore needs; the last frame is `z` (JSON, `tokens`) or `e`, an " +
+      "of NATS's snapshot of it, and `s` is JSON that its restore needs; the last frame is `z` (JSON, `tokens` and `sinks`) or `e`, an " +
       "Error. `tapedeck backup` stores the frames in a folder.",
     parameters: backupParameters,
     answers: { 200: { description: "The frames, as application/vnd.tapedeck.backup." } },

@@ -9,12 +9,14 @@ import { everyone } from "../../../auth/authenticator.ts";
 import type { TokenApi } from "../../../auth/token-api.ts";
 import { callerLimits } from "../../../limits/limits.ts";
 import { defaultLimits } from "../../../limits/settings.ts";
+import type { SinksApi } from "../../../sinks/sinks-api.ts";
 import { callerOf } from "../authentication.ts";
 import { apiRoutes } from "./api-routes.ts";
 import { auditRoutes } from "./audit-routes.ts";
 import { maintainRoutes } from "./maintain-routes.ts";
 import { openApiDocument } from "./openapi.ts";
 import { operationsRoutes } from "./operations-routes.ts";
+import { sinkRoutes } from "./sink-routes.ts";
 import { tokenRoutes } from "./token-routes.ts";
 
 it("describes every path of ours, and no other", async () => {
@@ -32,6 +34,7 @@ it("describes every path of ours, and no other", async () => {
   maintainRoutes(app, {} as MaintainApi, callerOf, { watch, limits: callerLimits(defaultLimits) });
   tokenRoutes(app, {} as TokenApi, callerOf, { authenticate: everyone("default"), watch });
   auditRoutes(app, {} as AuditApi, callerOf, { watch, limits: callerLimits(defaultLimits) });
+  sinkRoutes(app, {} as SinksApi, callerOf, watch);
   operationsRoutes(app, {
     readiness: async () => ({ ready: true, checks: {} }),
     metrics: createMetrics("t"),

@@ -1,0 +1,50 @@
+import { filterFields } from "@tapedeck/shared/filter/filter";
+import { z } from "zod";
+import { formatNames, modes } from "../../../sinks/definition.ts";
+import { count, position, text, time } from "./fields.ts";
+
+const sinkName = text("Its name.", "ci-hook");
+const status = z.int().nullable().describe("The status of HTTP that its target answered; `null`: it did not answer.");
+const error = z.string().nullable().describe("Why it was not accepted; `null`: it was.");
+
+export const sink = z
+  .object({
+    name: sinkName,
+    origin: z.enum(["stored", "settings"]).describe("`settings`: the operator has set it, and only they change it."),
+    target: text("The origin of its target. The rest may be a secret.", "https://hooks.example/…"),
+    format: z.enum(formatNames).describe("What its requests look like."),
+    mode: z.enum(modes).describe("Whether a request has several events."),
+    filter: z.partialRecord(z.enum(filterFields), z.array(z.string())).describe("Which events it gets; `{}`: all."),
+    headers: z.array(z.string()).describe("The names of the headers that each request has."),
+    signed: z.boolean().describe("Whether its requests are signed."),
+    state: z
+      .enum(["delivering", "retrying", "full", "waiting", "paused"])
+      .describe(
+        "`retrying`: its target does not accept. `full`: too many events are parked. `waiting`: no gateway delivers it yet, or the log can't be read.",
+      ),
+    position: position.nullable().describe("Everything up to it is delivered or parked; `null`: it has not begun."),
+    lagEvents: count("Messages of the log that it has not passed, as of the last 10 s."),
+    lagSeconds: count("How long the oldest event that it is delivering has been in the log, likewise."),
+    parked: count("Events that its target refuses."),
+    error: z.string().nullable().describe("The last failure; `null`: it is well."),
+    failingSince: time("Since when it fails; `null`: it is well.").nullable(),
+  })
+  .describe("A sink: where events are delivered as they are recorded.");
+
+export const sinkTest = z.object({ accepted: z.boolean().describe("Whether its target accepted."), status, error });
+
+const parkedPlace = position.describe("Where the event is in the log.");
+
+export const parkedEvent = z
+  .object({
+    position: parkedPlace,
+    event: text("The event's id.", "01M7XB1CJJ74KGYJT57DM4N80H.v1.12"),
+    kind: text("The event's kind.", "build.failed"),
+    tries: count("How often it was tried."),
+    status: z.int().optional().describe("The status that its target answered last."),
+    error: z.string().describe("Why its target refused it."),
+    at: time("When it was parked."),
+  })
+  .describe("An event that a target refuses. What it says is in the log.");
+
+export const retriedEvent = sinkTest.extend({ position: parkedPlace });

@@ -1,0 +1,52 @@
+import { expect, it } from "vitest";
+import type { TargetAnswer } from "../target/http-target.ts";
+import { type AnswerClass, classOf, isPoison, type Refused, retryAfterMs } from "./answers.ts";
+
+const now = new Date("2026-01-31T12:00:00Z");
+const answered = (status: number, more: Partial<TargetAnswer> = {}): AnswerClass =>
+  classOf({ type: "answer", status, retryAfter: undefined, body: "", ...more } as TargetAnswer, now);
+const refused = (status: number) => answered(status) as Refused;
+const failure = (reached: boolean) => classOf({ type: "failure", error: "gone", reached }, now) as Refused;
+
+it("takes every 2xx as accepted, and 4xx as final but 408, 425 and 429", () => {
+  const finals = [301, 307, 400, 401, 403, 404, 409, 410, 413, 418, 422, 451];
+  const others = [408, 425, 429, 500, 501, 502, 503, 504, 599];
+  for (const status of [200, 201, 202, 204, 299]) expect(answered(status)).toEqual({ type: "accepted" });
+  for (const status of finals) expect(refused(status)).toMatchObject({ isFinal: true, isAway: false });
+  for (const status of others) expect(refused(status)).toMatchObject({ isFinal: false });
+  for (const status of [408, 425, 429, 503]) expect(refused(status).isAway).toBe(true);
+  expect(failure(false)).toMatchObject({ isFinal: false, isAway: true });
+  expect(failure(true)).toMatchObject({ isFinal: false, isAway: false });
+});
+
+it("reads Retry-After as seconds or as a date, up to an hour", () => {
+  expect(retryAfterMs("7", now)).toBe(7_000);
+  expect(retryAfterMs("Sat, 31 Jan 2026 12:00:30 GMT", now)).toBe(30_000);
+  expect(retryAfterMs("Sat, 31 Jan 2026 11:00:00 GMT", now)).toBe(0);
+  expect(retryAfterMs("86400", now)).toBe(3_600_000);
+  for (const text of [undefined, "soon", ""]) expect(retryAfterMs(text, now)).toBeUndefined();
+});
+
+it("says what was answered, without control characters and with the first line alone", () => {
+  const body = `no \u001b[31msuch\n${"x".repeat(500)}`;
+  const { error } = answered(422, { body } as Partial<TargetAnswer>) as Refused;
+  expect(error).toMatch(/^answered 422: no \[31msuch x+$/);
+  expect(error.length).toBeLessThan(230);
+  expect(refused(302).error).toBe("answered 302: redirects are not followed");
+});
+
+it.each<[string, Refused, AnswerClass, number, boolean]>([
+  ["a final answer, and a good test", refused(404), { type: "accepted" }, 1, true],
+  ["a final answer about its content, to the test, too, for long", refused(400), refused(400), 10, true],
+  ["a final answer about its content, to the test, too", refused(400), refused(400), 3, false],
+  ["a missing right, to the test, too", refused(401), refused(401), 99, false],
+  ["an address that is gone, to the test, too", refused(404), refused(404), 99, false],
+  ["an error of the target, and a good test", refused(500), { type: "accepted" }, 9, false],
+  ["an error of the target for long, and a good test", refused(500), { type: "accepted" }, 10, true],
+  ["an error of the target for long, to the test, too", refused(500), refused(500), 99, false],
+  ["no answer for long, and a good test", failure(true), { type: "accepted" }, 10, true],
+  ["no connection", failure(false), { type: "accepted" }, 99, false],
+  ["a request to come later", refused(429), { type: "accepted" }, 99, false],
+])("decides whether an event is poison: %s", (_, event, test, tries, isPoisonous) => {
+  expect(isPoison(event, test, tries, 10)).toBe(isPoisonous);
+});

@@ -1,0 +1,86 @@
+import type { TargetAnswer } from "../target/http-target.ts";
+
+/** What an answer means for what was sent. */
+export type AnswerClass =
+  | { readonly type: "accepted" }
+  /**
+   * `isFinal`: the same request will be answered the same way. `isAway`: nothing has answered that could have an opinion of the
+   * event, or it asks to come later. `retryAfterMs`: what the target asks for.
+   */
+  | {
+      readonly type: "refused";
+      readonly isFinal: boolean;
+      readonly isAway: boolean;
+      readonly status: number | undefined;
+      readonly error: string;
+      readonly retryAfterMs: number | undefined;
+    };
+
+export type Refused = Extract<AnswerClass, { readonly type: "refused" }>;
+
+/** Statuses of 4xx that go away by themselves: a timeout, too early, too many. */
+const passing: readonly number[] = [408, 425, 429];
+
+/** With these a target, or what stands before it, says that nobody has looked at the request. */
+const away: readonly number[] = [...passing, 503];
+
+/** The longest wait that a target may ask for. */
+const maxRetryAfterMs = 3_600_000;
+
+/** An answer's text in an error. */
+const maxShown = 200;
+
+/** By status and body. */
+export type Accepts = (status: number, body: string) => boolean;
+
+export function classOf(answer: TargetAnswer, now: Date, accepts: Accepts = isSuccess): AnswerClass {
+  if (answer.type === "failure") {
+    const { error, reached } = answer;
+    return { type: "refused", isFinal: false, isAway: !reached, status: undefined, error, retryAfterMs: undefined };
+  }
+  const { status, body } = answer;
+  if (accepts(status, body)) return { type: "accepted" };
+  const isFinal = status < 500 && !passing.includes(status);
+  return {
+    type: "refused",
+    isFinal,
+    isAway: away.includes(status),
+    status,
+    error: errorText(status, body),
+    retryAfterMs: retryAfterMs(answer.retryAfter, now),
+  };
+}
+
+export function isSuccess(status: number): boolean {
+  return status >= 200 && status < 300;
+}
+
+/** Seconds, or a date of HTTP; undefined for anything else. */
+export function retryAfterMs(text: string | undefined, now: Date): number | undefined {
+  if (text === undefined) return undefined;
+  const ms = /^\d+$/.test(text.trim()) ? Number(text) * 1_000 : Date.parse(text) - now.getTime();
+  return Number.isNaN(ms) ? undefined : Math.min(maxRetryAfterMs, Math.max(0, ms));
+}
+
+function errorText(status: number, body: string): string {
+  if (status >= 300 && status < 400) return `answered ${status}: redirects are not followed`;
+  const [first = ""] = body
+    .replace(/[\p{Cc}\p{Cf}\s]+/gu, " ")
+    .trim()
+    .match(new RegExp(`^.{0,${maxShown}}`, "u")) ?? [""];
+  return first === "" ? `answered ${status}` : `answered ${status}: ${first}`;
+}
+
+/** Statuses that are about a request's content. Others of 4xx are about the target: its address, or the right to call it. */
+const aboutContent: readonly number[] = [400, 409, 413, 415, 422];
+
+/**
+ * Whether one event is what its target refuses, or the target is not well: `test` is its answer to a request without an event.
+ * What would be refused with any event is no reason to park this one.
+ */
+export function isPoison(refused: Refused, test: AnswerClass, tries: number, maxTries: number): boolean {
+  if (refused.isAway) return false;
+  if (test.type === "accepted") return refused.isFinal || tries >= maxTries;
+  if (test.isAway || !test.isFinal || tries < maxTries) return false;
+  return !refused.isFinal || (refused.status !== undefined && aboutContent.includes(refused.status));
+}

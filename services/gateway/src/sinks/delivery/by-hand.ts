@@ -1,0 +1,59 @@
+import type { LogReader } from "@tapedeck/shared/log/log";
+import type { Offset } from "@tapedeck/shared/log/offset";
+import { formatPosition } from "@tapedeck/shared/log/position";
+import type { TestResult } from "../definition.ts";
+import type { FormattedSink, SinkRequest } from "../format/format.ts";
+import { formats } from "../format/formats.ts";
+import { HttpTarget } from "../target/http-target.ts";
+import type { AllowedHosts } from "../target/target-url.ts";
+import { classOf } from "./answers.ts";
+import type { ActiveSink } from "./running-sinks.ts";
+
+/** Sends a request without an event, once. */
+export function testSink(sink: ActiveSink, allowed: AllowedHosts, signal: AbortSignal): Promise<TestResult> {
+  return send(
+    sink,
+    { epoch: "", requests: (formatted) => [formats[sink.definition.format].test(new Date(), formatted)] },
+    allowed,
+    signal,
+  );
+}
+
+/** Sends a parked event, once. */
+export async function retryParked(
+  sink: ActiveSink,
+  { log, offset }: { readonly log: Pick<LogReader, "read" | "epoch">; readonly offset: Offset },
+  allowed: AllowedHosts,
+  signal: AbortSignal,
+): Promise<TestResult> {
+  const events = (await Array.fromAsync(log.read([offset], signal))).map((recorded) => ({
+    recorded,
+    position: formatPosition({ epoch: log.epoch, offset }),
+  }));
+  const format = formats[sink.definition.format];
+  return send(sink, { epoch: log.epoch, requests: (formatted) => format.requests(events, formatted) }, allowed, signal);
+}
+
+type ToSend = { readonly epoch: string; readonly requests: (sink: FormattedSink) => readonly SinkRequest[] };
+
+async function send(
+  { workspace, sink: name, definition }: ActiveSink,
+  { epoch, requests }: ToSend,
+  allowed: AllowedHosts,
+  signal: AbortSignal,
+): Promise<TestResult> {
+  const { format: formatName, mode, secret, headers, target: url } = definition;
+  const format = formats[formatName];
+  const sink = { workspace, name, mode, secret, epoch };
+  using target = new HttpTarget({ url, allowed });
+  let status: number | null = null;
+  for (const request of requests(sink)) {
+    const at = new Date();
+    const all = { ...request.headers, ...headers, ...format.headersOf?.(request, at, sink) };
+    const answer = await target.post({ body: request.body, headers: all }, signal);
+    const result = classOf(answer, at, format.accepts);
+    status = answer.type === "answer" ? answer.status : null;
+    if (result.type === "refused") return { accepted: false, status, error: result.error };
+  }
+  return { accepted: true, status, error: null };
+}

@@ -1,0 +1,160 @@
+import type { HeldEvent } from "@tapedeck/shared/log/log";
+import type { Offset } from "@tapedeck/shared/log/offset";
+import { formatPosition } from "@tapedeck/shared/log/position";
+import { backoff, delay } from "@tapedeck/shared/sync/delay";
+import type { Format, FormattedSink, SinkEvent, SinkRequest } from "../format/format.ts";
+import type { HttpTarget } from "../target/http-target.ts";
+import { type AnswerClass, classOf, isPoison, type Refused } from "./answers.ts";
+import { maxBytesPerRequest, maxEventsPerRequest, maxTries, type SinkTimes, triesOfBatch } from "./times.ts";
+
+export type DeliveryListener = {
+  /** Everything up to this offset is accepted or parked. */
+  readonly delivered: (offset: Offset, events: number) => void;
+  readonly attempted: (result: "accepted" | "refused") => void;
+  /** Something is refused; undefined: something was accepted again. */
+  readonly failing: (refused: Refused | undefined) => void;
+  /** Resolves when the event is parked, which may take until there is room; with the signal otherwise. */
+  readonly park: (event: SinkEvent, refused: Refused, tries: number, signal: AbortSignal) => Promise<void>;
+};
+
+export type DeliveryOptions = {
+  readonly format: Format;
+  readonly sink: FormattedSink;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly target: Pick<HttpTarget, "post">;
+  readonly times: Pick<SinkTimes, "retryMs" | "maxRetryMs">;
+  readonly listener: DeliveryListener;
+};
+
+/**
+ * Delivers events in their order, one request at a time, again and again until they are accepted. A batch that is refused is halved
+ * until one event is left; one that the target refuses, although it is well otherwise, is parked.
+ */
+export class Delivery {
+  readonly #options: DeliveryOptions;
+  readonly #retry: ReturnType<typeof backoff>;
+  /** How many events a request may have at present. */
+  #size = maxEventsPerRequest;
+  /** Failures since something was accepted or parked. */
+  #tries = 0;
+
+  constructor(options: DeliveryOptions) {
+    this.#options = options;
+    this.#retry = backoff(options.times.retryMs, options.times.maxRetryMs);
+  }
+
+  /** Resolves when all are delivered or parked, or with the signal. Events that must not be read any more are left out. */
+  async deliver(events: readonly HeldEvent[], signal: AbortSignal): Promise<void> {
+    const { listener } = this.#options;
+    for (let rest = events; rest.length > 0 && !signal.aborted; ) {
+      const chunk = chunkOf(rest, this.#size);
+      const readable = this.#readable(chunk);
+      const { covered, refused, count } = await this.#send(readable, signal);
+      if (signal.aborted && refused !== undefined) return;
+      if (refused === undefined) {
+        const last = chunk.at(-1);
+        if (last !== undefined) listener.delivered(last.offset, readable.length);
+        rest = rest.slice(chunk.length);
+        if (readable.length > 0) this.#accepted();
+        continue;
+      }
+      const before = readable[covered - 1]?.recorded.offset;
+      if (before !== undefined) {
+        listener.delivered(before, covered);
+        this.#accepted();
+        rest = rest.filter(({ offset }) => offset > before);
+      }
+      const settled = await this.#refused(readable.slice(covered, covered + count), refused, signal);
+      if (settled !== undefined) rest = rest.filter(({ offset }) => offset > settled);
+    }
+  }
+
+  /** How many events are accepted and, if one was not, why, and how many events its request has. */
+  async #send(events: readonly SinkEvent[], signal: AbortSignal) {
+    const { format, sink } = this.#options;
+    let covered = 0;
+    for (const request of format.requests(events, sink)) {
+      const answer = await this.#post(request, signal);
+      if (answer.type === "refused") return { covered, refused: answer, count: request.covers - covered };
+      covered = request.covers;
+    }
+    return { covered, refused: undefined, count: 0 };
+  }
+
+  async #post(request: SinkRequest, signal: AbortSignal): Promise<AnswerClass> {
+    const { format, sink, headers, target, listener } = this.#options;
+    const at = new Date();
+    const all = { ...request.headers, ...headers, ...format.headersOf?.(request, at, sink) };
+    const answer = await target.post({ body: request.body, headers: all }, signal);
+    const result = classOf(answer, at, format.accepts);
+    if (!signal.aborted) listener.attempted(result.type);
+    return result;
+  }
+
+  /** Waits until the events may be tried again; the offset of the event that is settled instead: parked, or accepted after all. */
+  async #refused(events: readonly SinkEvent[], refused: Refused, signal: AbortSignal): Promise<Offset | undefined> {
+    const { listener } = this.#options;
+    const [first] = events;
+    this.#tries++;
+    listener.failing(refused);
+    if (events.length > 1) {
+      if (refused.isFinal || (!refused.isAway && this.#tries >= triesOfBatch)) {
+        this.#size = Math.ceil(events.length / 2);
+        if (refused.isFinal) return undefined;
+      }
+    } else if (first !== undefined) {
+      const verdict = await this.#verdict(first, refused, signal);
+      if (verdict === "poison") await listener.park(first, refused, this.#tries, signal);
+      if (signal.aborted) return undefined;
+      if (verdict !== "wait") {
+        listener.delivered(first.recorded.offset, verdict === "accepted" ? 1 : 0);
+        this.#accepted();
+        return first.recorded.offset;
+      }
+    }
+    const waitMs = Math.max(this.#retry.next(), refused.retryAfterMs ?? 0);
+    await delay(waitMs, signal);
+    return undefined;
+  }
+
+  async #verdict(event: SinkEvent, refused: Refused, signal: AbortSignal): Promise<"poison" | "accepted" | "wait"> {
+    const isSuspicious = !refused.isAway && (refused.isFinal || this.#tries >= maxTries);
+    if (!isSuspicious || !(await this.#isTestGood(refused, signal))) return "wait";
+    // An answer is about the event. Without one it may have been the network: it is asked once more between two good tests.
+    if (refused.isFinal) return "poison";
+    const again = (await this.#send([event], signal)).refused;
+    if (again === undefined) return signal.aborted ? "wait" : "accepted";
+    return !again.isAway && (await this.#isTestGood(again, signal)) ? "poison" : "wait";
+  }
+
+  async #isTestGood(refused: Refused, signal: AbortSignal): Promise<boolean> {
+    const { format, sink } = this.#options;
+    const test = await this.#post(format.test(new Date(), sink), signal);
+    return !signal.aborted && isPoison(refused, test, this.#tries, maxTries);
+  }
+
+  #accepted(): void {
+    this.#tries = 0;
+    this.#retry.reset();
+    this.#size = Math.min(maxEventsPerRequest, this.#size * 2);
+    this.#options.listener.failing(undefined);
+  }
+
+  #readable(chunk: readonly HeldEvent[]): readonly SinkEvent[] {
+    const { epoch } = this.#options.sink;
+    return chunk.flatMap((held) => {
+      const recorded = held.decode();
+      return recorded === undefined ? [] : [{ recorded, position: formatPosition({ epoch, offset: held.offset }) }];
+    });
+  }
+}
+
+/** The first events, as many as a request may have. */
+function chunkOf(events: readonly HeldEvent[], size: number): readonly HeldEvent[] {
+  let bytes = 0;
+  for (const [index, held] of events.entries()) {
+    bytes += held.bytes?.byteLength ?? 0;
+    if (index >= size || (index > 0 && bytes > maxBytesPerRequest)) return events.slice(0, index);
+  }
+  return events;
+}

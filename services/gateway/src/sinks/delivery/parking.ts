@@ -1,0 +1,93 @@
+import type { LogReader } from "@tapedeck/shared/log/log";
+import { belongsToLog, parsePosition } from "@tapedeck/shared/log/position";
+import type { SinkName, SinkStore } from "@tapedeck/shared/sinks/sink-store";
+import { abortable } from "@tapedeck/shared/sync/abortable";
+import { Notifier } from "@tapedeck/shared/sync/notifier";
+import { retried } from "@tapedeck/shared/sync/retried";
+import { maxParked, type ParkedEvent, parkedIn } from "../definition.ts";
+import type { SinkEvent } from "../format/format.ts";
+import type { Refused } from "./answers.ts";
+
+/** A parked event with its position. */
+export type Parked = ParkedEvent & { readonly position: string };
+
+/** The parked events of a sink, in their order. Rejects when NATS can't be asked. */
+export async function parkedOf(store: Pick<SinkStore, "all">, sink: SinkName): Promise<readonly Parked[]> {
+  const entries = await store.all(["parked"], sink);
+  const parked = entries.flatMap(({ place, value }) => {
+    const event = parkedIn(value);
+    return place === undefined || event === undefined ? [] : [{ ...event, position: place }];
+  });
+  return parked.toSorted((a, b) => (a.position < b.position ? -1 : 1));
+}
+
+/** Those that the log still has. What was erased or has expired is parked no longer. Rejects when the log or NATS is away. */
+export async function stillParked(
+  store: Pick<SinkStore, "all" | "remove">,
+  log: Pick<LogReader, "epoch" | "formerEpochs" | "read">,
+  sink: SinkName,
+  signal: AbortSignal,
+): Promise<readonly Parked[]> {
+  const left: Parked[] = [];
+  for (const parked of await parkedOf(store, sink)) {
+    const position = parsePosition(parked.position);
+    const offsets = position !== undefined && belongsToLog(log, position) ? [position.offset] : [];
+    const found = await Array.fromAsync(log.read(offsets, signal));
+    if (signal.aborted) return left;
+    if (found.length > 0) left.push(parked);
+    else await store.remove({ ...sink, type: "parked", place: parked.position });
+  }
+  return left;
+}
+
+/** Parks events of one sink. */
+export class Parking {
+  readonly #store: SinkStore;
+  readonly #sink: SinkName;
+  readonly #changed = new Notifier();
+  #count: number;
+
+  private constructor(store: SinkStore, sink: SinkName, count: number) {
+    this.#store = store;
+    this.#sink = sink;
+    this.#count = count;
+  }
+
+  static async open(store: SinkStore, sink: SinkName): Promise<Parking> {
+    return new Parking(store, sink, (await parkedOf(store, sink)).length);
+  }
+
+  get count(): number {
+    return this.#count;
+  }
+
+  get isFull(): boolean {
+    return this.#count >= maxParked;
+  }
+
+  /** Counts again: somebody has retried or dropped some. */
+  async recount(): Promise<void> {
+    this.#count = (await parkedOf(this.#store, this.#sink)).length;
+    this.#changed.ring();
+  }
+
+  /** Resolves when the event is stored as parked, for which it may wait; with the signal otherwise. */
+  async park({ recorded, position }: SinkEvent, refused: Refused, tries: number, signal: AbortSignal): Promise<void> {
+    for (let changed = this.#changed.next(); this.isFull && !signal.aborted; changed = this.#changed.next()) {
+      await abortable(changed, signal).catch(() => {});
+    }
+    const { status, error } = refused;
+    const parked: ParkedEvent = {
+      event: recorded.event.id,
+      kind: recorded.event.kind,
+      tries,
+      ...(status !== undefined && { status }),
+      error,
+      at: new Date().toISOString(),
+    };
+    await retried(async () => {
+      await this.#store.put({ ...this.#sink, type: "parked", place: position }, parked);
+    }, signal);
+    if (!signal.aborted) this.#count += 1;
+  }
+}

@@ -1,0 +1,251 @@
+import { matches } from "@tapedeck/shared/filter/filter";
+import { toSubjects } from "@tapedeck/shared/filter/subjects";
+import type { HeldEvent, LogReader } from "@tapedeck/shared/log/log";
+import { messagesBetween, type Offset } from "@tapedeck/shared/log/offset";
+import { OutOfRangeError } from "@tapedeck/shared/log/out-of-range";
+import { formatPosition } from "@tapedeck/shared/log/position";
+import type { Logger } from "@tapedeck/shared/service/logger";
+import type { SinkKey, SinkName, SinkStore } from "@tapedeck/shared/sinks/sink-store";
+import { backoff, delay } from "@tapedeck/shared/sync/delay";
+import { ulid } from "ulid";
+import { cursorIn, type SinkDefinition, type SinkStatus } from "../definition.ts";
+import { formats } from "../format/formats.ts";
+import { HttpTarget } from "../target/http-target.ts";
+import type { AllowedHosts } from "../target/target-url.ts";
+import type { Refused } from "./answers.ts";
+import { Delivery } from "./delivery.ts";
+import { Gatherer } from "./gatherer.ts";
+import { Parking, stillParked } from "./parking.ts";
+import { SinkCursor } from "./sink-cursor.ts";
+import { continued, offsetAfterLoss, startOffset } from "./start-offset.ts";
+import type { SinkTimes } from "./times.ts";
+
+export type SinkCounts = {
+  readonly delivered: (sink: SinkName, events: number) => void;
+  readonly attempted: (sink: SinkName, result: "accepted" | "refused") => void;
+};
+
+export type RunningSinkDeps = {
+  readonly store: SinkStore;
+  /** The log of a workspace, as soon as it is open. @throws TapedeckError not_ready */
+  readonly logOf: (workspace: string) => Promise<LogReader>;
+  readonly allowed: AllowedHosts;
+  readonly times: SinkTimes;
+  readonly counts: SinkCounts;
+  readonly logger: Logger;
+};
+
+export type SinkFigures = { readonly lagEvents: number; readonly lagSeconds: number; readonly parked: number };
+
+/** Delivers one sink, until it is disposed. */
+export class RunningSink implements AsyncDisposable {
+  readonly #name: SinkName;
+  readonly #definition: SinkDefinition;
+  readonly #deps: RunningSinkDeps;
+  readonly #stop = new AbortController();
+  readonly #running: Promise<void>;
+  /** What the present pass over the log has. */
+  #log: LogReader | undefined;
+  #cursor: SinkCursor | undefined;
+  #parking: Parking | undefined;
+  /** The first event that is not accepted yet. */
+  #head: HeldEvent | undefined;
+  /** The end of the log is reached, and everything before it was delivered. */
+  #isIdle = false;
+  #failure: { readonly error: string; readonly since: Date } | undefined;
+  #isWaiting = false;
+  #reported = "";
+
+  constructor(name: SinkName, definition: SinkDefinition, deps: RunningSinkDeps) {
+    this.#name = name;
+    this.#definition = definition;
+    this.#deps = deps;
+    this.#running = this.#run();
+  }
+
+  /** How far it is behind. */
+  async figures(): Promise<SinkFigures> {
+    const parked = this.#parking?.count ?? 0;
+    if (this.#isIdle || this.#log === undefined || this.#cursor === undefined) {
+      return { lagEvents: 0, lagSeconds: 0, parked };
+    }
+    const { lastOffset } = await this.#log.bounds();
+    const recordedAt = this.#head?.decode()?.recordedAt.getTime();
+    return {
+      lagEvents: Math.max(0, messagesBetween(this.#cursor.offset, lastOffset)),
+      lagSeconds: recordedAt === undefined ? 0 : Math.max(0, Math.round((Date.now() - recordedAt) / 1_000)),
+      parked,
+    };
+  }
+
+  /** Stores how it is, if that has changed. Never rejects. */
+  async report(): Promise<void> {
+    try {
+      const { lagEvents, lagSeconds } = await this.figures();
+      const status: Omit<SinkStatus, "at"> = {
+        state: this.#state(),
+        lagEvents,
+        lagSeconds,
+        ...(this.#failure && { error: this.#failure.error, since: this.#failure.since.toISOString() }),
+      };
+      const text = JSON.stringify(status);
+      if (text === this.#reported) return;
+      await this.#deps.store.put(this.#key("status"), { ...status, at: new Date().toISOString() });
+      this.#reported = text;
+    } catch {
+      // The next report says it.
+    }
+  }
+
+  /** Parked events were retried or dropped. */
+  async parkedChanged(): Promise<void> {
+    await this.#parking?.recount().catch(() => {});
+    await this.report();
+  }
+
+  /** A session or a developer is being erased: what was parked of it goes. */
+  async erased(): Promise<void> {
+    if (this.#log === undefined || (this.#parking?.count ?? 0) === 0) return;
+    await stillParked(this.#deps.store, this.#log, this.#name, this.#stop.signal).catch(() => {});
+    await this.parkedChanged();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { times, logger } = this.#deps;
+    const { signal } = this.#stop;
+    const retry = backoff(times.retryMs, 5_000);
+    while (!signal.aborted) {
+      try {
+        await this.#pass(signal);
+        retry.reset();
+      } catch (err) {
+        if (signal.aborted) return;
+        this.#isWaiting = true;
+        this.#failed(err instanceof Error ? err.message : String(err));
+        logger.warn({ err, ...this.#name }, "a sink can't be delivered now");
+        await delay(retry.next(), signal);
+      }
+    }
+  }
+
+  /** From the cursor on, until somebody else has written it, or reading fails. */
+  async #pass(stopped: AbortSignal): Promise<void> {
+    const { store, logOf, times, allowed, counts } = this.#deps;
+    const { workspace, sink } = this.#name;
+    const { format: formatName, mode, secret, headers, target: url, filter } = this.#definition;
+    const log = await logOf(workspace);
+    await using cursor = await this.#openCursor(log);
+    using target = new HttpTarget({ url, allowed, timeoutMs: times.requestMs });
+    const parking = await Parking.open(store, this.#name);
+    [this.#log, this.#cursor, this.#parking, this.#isWaiting, this.#isIdle] = [log, cursor, parking, false, false];
+    const over = AbortSignal.any([stopped, cursor.lost]);
+    const format = formats[formatName];
+    const delivery = new Delivery({
+      format,
+      sink: { workspace, name: sink, mode, secret, epoch: log.epoch },
+      headers,
+      target,
+      times,
+      listener: {
+        delivered: (offset, events) => {
+          cursor.delivered(offset);
+          counts.delivered(this.#name, events);
+        },
+        attempted: (result) => counts.attempted(this.#name, result),
+        failing: (refused) => this.#failing(refused),
+        park: async (...parked) => {
+          if (parking.isFull) void this.report();
+          await parking.park(...parked);
+        },
+      },
+    });
+    const left = new AbortController();
+    const reached = (offset: Offset) => gatherer.reached(offset);
+    const batches = log.followBatches(
+      { afterOffset: cursor.offset, subjects: toSubjects(filter, workspace) },
+      { signal: AbortSignal.any([over, left.signal]), reached },
+    );
+    const gatherer = new Gatherer(batches, {
+      gatherMs: mode === "batched" ? times.gatherMs : 0,
+      passed: (offset, isEnd) => {
+        this.#isIdle = isEnd;
+        cursor.passed(offset);
+      },
+      isWanted: (held) => {
+        this.#isIdle = false;
+        const recorded = held.decode();
+        return recorded !== undefined && matches(filter, recorded.event);
+      },
+    });
+    try {
+      for (;;) {
+        const events = await this.#gathered(gatherer, cursor);
+        if (events === undefined) return;
+        this.#head = events[0];
+        await delivery.deliver(events, over);
+        this.#head = undefined;
+      }
+    } finally {
+      left.abort();
+      await batches.return().catch(() => {});
+    }
+  }
+
+  /** Undefined at the end. Goes on after what the log has dropped. */
+  async #gathered(gatherer: Gatherer, cursor: SinkCursor): Promise<readonly HeldEvent[] | undefined> {
+    try {
+      return await gatherer.next();
+    } catch (error) {
+      if (!(error instanceof OutOfRangeError)) throw error;
+      cursor.delivered(offsetAfterLoss(error));
+      this.#deps.logger.warn({ err: error, ...this.#name }, "a sink goes on after events that the log no longer has");
+      return undefined;
+    }
+  }
+
+  async #openCursor(log: LogReader): Promise<SinkCursor> {
+    const { store, times } = this.#deps;
+    const key = this.#key("cursor");
+    const written = (offset: Offset) => formatPosition({ epoch: log.epoch, offset });
+    for (;;) {
+      const { value, revision } = await store.get(key);
+      const stored = cursorIn(value);
+      if (stored !== undefined) {
+        const offset = continued(log, stored.position);
+        return new SinkCursor({ store, key, revision, generation: stored.generation, offset, written, times });
+      }
+      const offset = await startOffset(log, this.#definition.start);
+      const first = { position: written(offset), generation: ulid(), at: new Date().toISOString() };
+      await store.put(key, first, { revision });
+    }
+  }
+
+  #failing(refused: Refused | undefined): void {
+    if (refused !== undefined) this.#failed(refused.error);
+    else if (this.#failure !== undefined) {
+      this.#failure = undefined;
+      void this.report();
+    }
+  }
+
+  #failed(error: string): void {
+    const isNew = this.#failure === undefined;
+    this.#failure = { error, since: this.#failure?.since ?? new Date() };
+    if (isNew) void this.report();
+  }
+
+  #state(): SinkStatus["state"] {
+    if (this.#isWaiting) return "waiting";
+    if (this.#failure === undefined) return "delivering";
+    return this.#parking?.isFull === true ? "full" : "retrying";
+  }
+
+  #key(type: SinkKey["type"]): SinkKey {
+    return { ...this.#name, type };
+  }
+}

@@ -1,0 +1,80 @@
+import { parseFilter } from "@tapedeck/shared/filter/filter";
+import { parseWhen } from "@tapedeck/shared/filter/time";
+import { z } from "zod";
+import { when } from "../apis/tapedeck/parameter-schemas.ts";
+import { formatNames, modes, sinkNameForm, sinkNamePattern, storedFilter } from "./definition.ts";
+import { signingSecretError } from "./format/standard-signature.ts";
+
+const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+/** Printable ASCII: what every HTTP client can send. */
+const headerValue = /^[\t\x20-\x7e]*$/;
+/** Headers that the request or its format sets. */
+const ownHeaders =
+  /^(host|connection|content-.*|transfer-encoding|upgrade|expect|te|trailer|keep-alive|proxy-.*|webhook-.*)$/i;
+
+const refined = (check: (text: string) => string | undefined) =>
+  z.string().superRefine((text, context) => {
+    const error = check(text);
+    if (error !== undefined) context.addIssue({ code: "custom", message: error });
+  });
+
+/** The parts of a sink that both an admin and the operator give. */
+export const sinkFields = {
+  target: z.string().min(1).meta({ description: "Where requests are posted.", form: "URL" }),
+  format: z.enum(formatNames).default("webhook").meta({ description: "What requests look like.", form: "`webhook`" }),
+  mode: z.enum(modes).default("batched").meta({
+    description: "Up to 100 events in a request, or one.",
+    form: "`batched`, `structured`",
+  }),
+  filter: z
+    .unknown()
+    .transform((input, context) => {
+      try {
+        return parseFilter(input);
+      } catch (error) {
+        context.addIssue({ code: "custom", message: error instanceof Error ? error.message : String(error) });
+        return z.NEVER;
+      }
+    })
+    .pipe(storedFilter)
+    .default({})
+    .meta({
+      description: 'Which events: a filter as everywhere in the API, such as `{ kinds: ["*.failed"] }`.',
+      form: "mapping",
+      defaultText: "all",
+    }),
+  start: refined((text) => (parseWhen(text) === undefined ? "is neither now, start, a position nor a time" : undefined))
+    .default("now")
+    .meta({ description: "Where it begins, once: `now`, `start`, a position or a time.", form: "text" }),
+  headers: z
+    .record(
+      z.string().regex(headerName, "is not the name of a header"),
+      z.string().regex(headerValue, "is not printable ASCII"),
+    )
+    .refine(
+      (headers) => Object.keys(headers).every((name) => !ownHeaders.test(name)),
+      "has a header that the request sets itself",
+    )
+    .default({})
+    .meta({ description: "Headers of each request, by name.", form: "mapping", defaultText: "none" }),
+  secret: refined(signingSecretError).optional().meta({
+    description: "Signs requests, as Standard Webhooks does.",
+    form: "`whsec_` and base64",
+  }),
+};
+
+/** The body of a request for a sink. */
+export const sinkRequest = z.strictObject({
+  name: z.string().regex(sinkNamePattern, `expected ${sinkNameForm}`),
+  ...sinkFields,
+});
+
+export const rewindRequest = z.strictObject({
+  to: when(["start", "now", "position", "time"], "is neither start, now, a position nor a time").describe(
+    "The next event is the first after this position, or recorded at this time or later.",
+  ),
+});
+
+export const parkedRequest = z.strictObject({
+  position: z.string().optional().describe("Only the event at this position; all parked ones without it."),
+});

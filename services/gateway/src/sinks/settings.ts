@@ -1,0 +1,55 @@
+import type { SettingsReader } from "@tapedeck/shared/service/settings";
+import { isNamePart, nameForm } from "@tapedeck/shared/source";
+import { z } from "zod";
+import { type SinkDefinition, sinkNameForm, sinkNamePattern } from "./definition.ts";
+import { sinkFields } from "./requests.ts";
+import { type AllowedHosts, targetError } from "./target/target-url.ts";
+
+/** A sink of the operator's settings. */
+export type ConfiguredSink = { readonly workspace: string; readonly sink: string; readonly definition: SinkDefinition };
+
+/** What the operator has set for sinks. */
+export type SinkSettings = {
+  readonly sinks: readonly ConfiguredSink[];
+  readonly allowed: AllowedHosts;
+};
+
+const schema = z.array(
+  z.strictObject({
+    name: z
+      .string()
+      .regex(sinkNamePattern, `expected ${sinkNameForm}`)
+      .meta({ description: "Its name, unique in its workspace; its cursor is kept by it.", form: "text" }),
+    workspace: z
+      .string()
+      .refine(isNamePart, `expected ${nameForm}`)
+      .optional()
+      .meta({ description: "The workspace; by default that of the settings.", form: "text" }),
+    ...sinkFields,
+  }),
+);
+
+export function sinkSettings(read: SettingsReader, workspace: string): SinkSettings {
+  const allowed = read.list("gateway.sinkHosts", [], {
+    description:
+      "Hosts, as a name or `host:port`, to which [sinks](sinks.md) may deliver although they are on this machine or in a private network, or without TLS.",
+  });
+  type Written = z.infer<typeof schema>;
+  const written = read.custom<Written, Written>("sinks", schema, [], {
+    description: "Sinks: where events are delivered as they are recorded ([sinks](sinks.md)).",
+  });
+  const sinks = written.map(({ name, workspace: own, ...fields }) => configured(own ?? workspace, name, fields));
+  for (const [index, { workspace: of, sink, definition }] of sinks.entries()) {
+    const error = targetError(definition.target, allowed);
+    if (error !== undefined) read.addError(`sinks.${index}.target: ${error}`);
+    const isTwice = sinks.findIndex((one) => one.workspace === of && one.sink === sink) !== index;
+    if (isTwice) read.addError(`sinks.${index}.name: ${sink} is listed twice`);
+  }
+  return { sinks, allowed };
+}
+
+type Fields = Omit<z.infer<typeof schema>[number], "name" | "workspace">;
+
+function configured(workspace: string, sink: string, { secret, ...fields }: Fields): ConfiguredSink {
+  return { workspace, sink, definition: { ...fields, ...(secret !== undefined && { secret }), createdAt: "" } };
+}

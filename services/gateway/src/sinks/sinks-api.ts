@@ -1,0 +1,315 @@
+import type { AuditEntry } from "@tapedeck/shared/audit/entry";
+import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
+import type { LogReader } from "@tapedeck/shared/log/log";
+import { belongsToLog, formatPosition, parsePosition } from "@tapedeck/shared/log/position";
+import type { DeveloperVisibility } from "@tapedeck/shared/service/common-settings";
+import type { SinkName, SinkStore } from "@tapedeck/shared/sinks/sink-store";
+import { ulid } from "ulid";
+import type { z } from "zod";
+import type { CallContext } from "../call-context.ts";
+import { positions } from "../positions.ts";
+import { onlyDeveloper } from "../privacy/own-developer.ts";
+import {
+  cursorIn,
+  maxSinks,
+  type SinkDefinition,
+  type SinkStatus,
+  sinkNamePattern,
+  statusIn,
+  type TestResult,
+} from "./definition.ts";
+import type { Parked } from "./delivery/parking.ts";
+import { newSigningSecret } from "./format/standard-signature.ts";
+import { parkedRequest, rewindRequest, sinkRequest } from "./requests.ts";
+import { type KnownSink, removeSink, type Sinks } from "./sinks.ts";
+import { type AllowedHosts, shownTarget, targetError } from "./target/target-url.ts";
+
+/** A sink as it may be shown: without its secrets, and of its target only the origin. */
+export type SinkJson = {
+  readonly name: string;
+  readonly origin: KnownSink["origin"];
+  readonly target: string;
+  readonly format: SinkDefinition["format"];
+  readonly mode: SinkDefinition["mode"];
+  readonly filter: SinkDefinition["filter"];
+  /** The names of its headers. */
+  readonly headers: readonly string[];
+  readonly signed: boolean;
+  readonly state: SinkStatus["state"] | "paused";
+  readonly position: string | null;
+  readonly lagEvents: number;
+  readonly lagSeconds: number;
+  readonly parked: number;
+  readonly error: string | null;
+  readonly failingSince: string | null;
+};
+
+export type ParkedResult = TestResult & { readonly position: string };
+
+/** The sinks of the caller's workspace. Everything throws TapedeckError. */
+export type SinksApi = {
+  list(caller: CallContext): Promise<{ readonly items: readonly SinkJson[] }>;
+  /** `secret`: signs its requests; only in this answer, and only if it was made here. */
+  add(body: unknown, caller: CallContext): Promise<SinkJson & { readonly secret?: string }>;
+  pause(name: string, caller: CallContext): Promise<SinkJson>;
+  resume(name: string, caller: CallContext): Promise<SinkJson>;
+  rewind(name: string, body: unknown, caller: CallContext): Promise<SinkJson>;
+  remove(name: string, caller: CallContext): Promise<{ readonly name: string }>;
+  test(name: string, caller: CallContext): Promise<TestResult>;
+  parked(name: string, caller: CallContext): Promise<{ readonly items: readonly Parked[] }>;
+  retryParked(name: string, body: unknown, caller: CallContext): Promise<{ readonly items: readonly ParkedResult[] }>;
+  dropParked(name: string, body: unknown, caller: CallContext): Promise<{ readonly dropped: number }>;
+};
+
+type SinkAction = Extract<AuditEntry["action"], `sink.${string}`>;
+
+export type SinksApiDeps = {
+  readonly sinks: Pick<Sinks, "all" | "changed" | "store">;
+  readonly logOf: (workspace: string) => Promise<LogReader>;
+  readonly allowed: AllowedHosts;
+  readonly developers: DeveloperVisibility;
+  readonly audit: (action: SinkAction, caller: CallContext, about: AuditEntry["about"]) => void;
+};
+
+export function sinksApi(deps: SinksApiDeps): SinksApi {
+  return new SinkCalls(deps);
+}
+
+class SinkCalls implements SinksApi {
+  readonly #deps: SinksApiDeps;
+
+  constructor(deps: SinksApiDeps) {
+    this.#deps = deps;
+  }
+
+  async list(caller: CallContext) {
+    const known = await this.#known(caller);
+    const items = await Promise.all(known.map((sink) => this.#shown(sink, caller)));
+    return { items: items.toSorted((a, b) => (a.name < b.name ? -1 : 1)) };
+  }
+
+  async add(body: unknown, caller: CallContext) {
+    const { workspace } = caller;
+    this.#assertMayChange(caller);
+    const { name, secret: own, ...fields } = parsed(sinkRequest, body);
+    const error = targetError(fields.target, this.#deps.allowed);
+    if (error !== undefined) throw invalidArgument(`target: ${error}`, "target");
+    const known = await this.#known(caller);
+    if (known.some(({ sink }) => sink === name)) throw invalidArgument(`there is a sink "${name}" already`, "name");
+    if (known.length >= maxSinks) {
+      throw new TapedeckError("limit_exceeded", `the workspace has ${maxSinks} sinks, and may not have more`);
+    }
+    const log = await this.#deps.logOf(workspace);
+    const offset = await positions(() => log).resolveAfter(fields.start);
+    const secret = own ?? newSigningSecret();
+    const made = { createdAt: new Date().toISOString(), epoch: log.epoch };
+    const of = { workspace, sink: name };
+    await this.#changing(async (store) => {
+      // What is left of an earlier one of this name counts for nothing.
+      await removeSink(store, of);
+      await this.#putCursor(store, of, formatPosition({ epoch: log.epoch, offset }));
+      await store.put({ ...of, type: "sink" }, { ...fields, secret, ...made });
+    });
+    this.#deps.audit("sink.added", caller, { sink: name, target: shownTarget(fields.target), format: fields.format });
+    return { ...(await this.#shown(await this.#find(name, caller), caller)), ...(own === undefined && { secret }) };
+  }
+
+  pause(name: string, caller: CallContext) {
+    return this.#setPaused(name, true, caller);
+  }
+
+  resume(name: string, caller: CallContext) {
+    return this.#setPaused(name, false, caller);
+  }
+
+  async rewind(name: string, body: unknown, caller: CallContext) {
+    const { isPaused, workspace, sink } = await this.#changeable(name, caller);
+    const { to } = parsed(rewindRequest, body);
+    const log = await this.#deps.logOf(workspace);
+    const position = formatPosition({ epoch: log.epoch, offset: await positions(() => log).resolveAfter(to) });
+    await this.#changing(async (store) => {
+      const generation = await this.#putCursor(store, { workspace, sink }, position);
+      await store.put({ workspace, sink, type: "control" }, { paused: isPaused, generation });
+    });
+    this.#deps.audit("sink.rewound", caller, { sink, to, position });
+    return this.#shown(await this.#find(name, caller), caller);
+  }
+
+  async remove(name: string, caller: CallContext) {
+    this.#assertMayChange(caller);
+    const { workspace } = caller;
+    const found = (await this.#known(caller)).find(({ sink }) => sink === name);
+    if (found?.origin === "settings") {
+      throw invalidArgument(`the sink "${name}" is one of the settings: remove it there first`, "name");
+    }
+    const of = { workspace, sink: name };
+    await this.#changing(async (store) => {
+      const left = sinkNamePattern.test(name) ? await store.all(["cursor"], of) : [];
+      if (found === undefined && left.length === 0) throw unknownSink(name);
+      await removeSink(store, of);
+    });
+    this.#deps.audit("sink.removed", caller, { sink: name });
+    return { name };
+  }
+
+  async test(name: string, caller: CallContext) {
+    const found = await this.#changeable(name, caller);
+    const { testSink } = await import("./delivery/by-hand.ts");
+    const result = await testSink(found, this.#deps.allowed, caller.signal);
+    const { accepted, status } = result;
+    this.#deps.audit("sink.tested", caller, {
+      sink: name,
+      accepted: String(accepted),
+      ...(status !== null && { status }),
+    });
+    return result;
+  }
+
+  async parked(name: string, caller: CallContext) {
+    const { workspace, sink } = await this.#find(name, caller);
+    const { stillParked } = await import("./delivery/parking.ts");
+    const log = await this.#deps.logOf(workspace);
+    return { items: await stillParked(this.#deps.sinks.store(), log, { workspace, sink }, caller.signal) };
+  }
+
+  async retryParked(name: string, body: unknown, caller: CallContext) {
+    const found = await this.#changeable(name, caller);
+    const { workspace, sink } = found;
+    const parked = await this.#chosen(name, body, caller);
+    const log = await this.#deps.logOf(workspace);
+    const { retryParked } = await import("./delivery/by-hand.ts");
+    const items: ParkedResult[] = [];
+    for (const { position } of parked) {
+      const at = parsePosition(position);
+      if (at === undefined || !belongsToLog(log, at) || caller.signal.aborted) continue;
+      const result = await retryParked(found, { log, offset: at.offset }, this.#deps.allowed, caller.signal);
+      if (result.accepted) await this.#deps.sinks.store().remove({ workspace, sink, type: "parked", place: position });
+      items.push({ position, ...result });
+    }
+    const accepted = items.filter((one) => one.accepted).length;
+    this.#deps.audit("sink.parked-retried", caller, { sink, accepted, refused: items.length - accepted });
+    return { items };
+  }
+
+  async dropParked(name: string, body: unknown, caller: CallContext) {
+    const { workspace, sink } = await this.#changeable(name, caller);
+    const parked = await this.#chosen(name, body, caller);
+    const store = this.#deps.sinks.store();
+    for (const { position } of parked) await store.remove({ workspace, sink, type: "parked", place: position });
+    this.#deps.audit("sink.parked-dropped", caller, { sink, dropped: parked.length });
+    return { dropped: parked.length };
+  }
+
+  async #chosen(name: string, body: unknown, caller: CallContext): Promise<readonly Parked[]> {
+    const { position } = parsed(parkedRequest, body ?? {});
+    const { items } = await this.parked(name, caller);
+    const chosen = position === undefined ? items : items.filter((one) => one.position === position);
+    if (position !== undefined && chosen.length === 0) {
+      throw new TapedeckError("not_found", `no event at ${position} is parked`, { field: "position" });
+    }
+    return chosen;
+  }
+
+  async #setPaused(name: string, paused: boolean, caller: CallContext): Promise<SinkJson> {
+    const { workspace, sink, isPaused, generation } = await this.#changeable(name, caller);
+    if (isPaused !== paused) {
+      await this.#changing(async (store) => {
+        const control = { paused, ...(generation !== undefined && { generation }) };
+        await store.put({ workspace, sink, type: "control" }, control);
+      });
+      this.#deps.audit(paused ? "sink.paused" : "sink.resumed", caller, { sink });
+    }
+    return this.#shown(await this.#find(name, caller), caller);
+  }
+
+  /** The gateway that delivers it is refused its next write, and reads this one. */
+  async #putCursor(store: SinkStore, of: SinkName, position: string): Promise<string> {
+    const generation = ulid();
+    for (;;) {
+      const { revision } = await store.get({ ...of, type: "cursor" });
+      const cursor = { position, generation, at: new Date().toISOString() };
+      if ((await store.put({ ...of, type: "cursor" }, cursor, { revision })) !== undefined) return generation;
+    }
+  }
+
+  async #changing(change: (store: SinkStore) => Promise<void>): Promise<void> {
+    await answered(change(this.#deps.sinks.store()));
+    await answered(this.#deps.sinks.changed());
+  }
+
+  async #known({ workspace }: CallContext): Promise<readonly KnownSink[]> {
+    return (await answered(this.#deps.sinks.all())).filter((one) => one.workspace === workspace);
+  }
+
+  async #find(name: string, caller: CallContext): Promise<KnownSink> {
+    const found = (await this.#known(caller)).find(({ sink }) => sink === name);
+    if (found === undefined) throw unknownSink(name);
+    return found;
+  }
+
+  async #changeable(name: string, caller: CallContext): Promise<KnownSink> {
+    this.#assertMayChange(caller);
+    return this.#find(name, caller);
+  }
+
+  /** A sink sends the recordings of all developers. */
+  #assertMayChange(caller: CallContext): void {
+    if (onlyDeveloper(this.#deps.developers, caller) === undefined) return;
+    throw new TapedeckError(
+      "forbidden",
+      "developers are hidden here, and a sink would show them: only the settings have sinks",
+    );
+  }
+
+  async #shown(known: KnownSink, caller: CallContext): Promise<SinkJson> {
+    const { workspace, sink, definition, origin, isPaused } = known;
+    const entries = await answered(this.#deps.sinks.store().all(["cursor", "status", "parked"], { workspace, sink }));
+    const stored = (type: string) => entries.find((entry) => entry.type === type)?.value;
+    const status = statusIn(stored("status"));
+    const isHidden = onlyDeveloper(this.#deps.developers, caller) !== undefined;
+    const { target, format, mode, filter, headers, secret } = definition;
+    return {
+      name: sink,
+      origin,
+      target: shownTarget(target),
+      format,
+      mode,
+      filter: isHidden ? {} : filter,
+      headers: Object.keys(headers),
+      signed: secret !== undefined,
+      state: isPaused ? "paused" : (status?.state ?? "waiting"),
+      position: cursorIn(stored("cursor"))?.position ?? null,
+      lagEvents: status?.lagEvents ?? 0,
+      lagSeconds: status?.lagSeconds ?? 0,
+      parked: entries.filter(({ type }) => type === "parked").length,
+      error: isHidden ? null : (status?.error ?? null),
+      failingSince: status?.since ?? null,
+    };
+  }
+}
+
+async function answered<T>(asked: Promise<T>): Promise<T> {
+  try {
+    return await asked;
+  } catch (cause) {
+    if (cause instanceof TapedeckError) throw cause;
+    throw new TapedeckError(
+      "not_ready",
+      "the sinks can't be read or written now: try again in a moment",
+      {},
+      { cause },
+    );
+  }
+}
+
+function unknownSink(name: string): TapedeckError {
+  return new TapedeckError("not_found", `there is no sink "${name}"`, { field: "name" });
+}
+
+function parsed<T>(schema: z.ZodType<T>, body: unknown): T {
+  const result = schema.safeParse(body);
+  if (result.success) return result.data;
+  const [issue] = result.error.issues;
+  const field = issue?.path.join(".") ?? "";
+  throw invalidArgument(`${field === "" ? "body" : field}: ${issue?.message}`, field);
+}

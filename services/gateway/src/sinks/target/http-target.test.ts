@@ -1,0 +1,86 @@
+import { afterEach, expect, it } from "vitest";
+import { type Receiver, startReceiver } from "../testing/receiver.ts";
+import { HttpTarget } from "./http-target.ts";
+
+let stack = new AsyncDisposableStack();
+afterEach(async () => {
+  await stack.disposeAsync();
+  stack = new AsyncDisposableStack();
+});
+
+const never = new AbortController().signal;
+const body = "[]";
+
+async function targetOf(urlOf: (receiver: Receiver) => string, allowed: readonly string[], timeoutMs = 10_000) {
+  const receiver = stack.use(await startReceiver());
+  const target = stack.use(new HttpTarget({ url: urlOf(receiver), allowed, timeoutMs }));
+  return { receiver, target };
+}
+
+it("posts to a host that the settings allow, over one connection", async () => {
+  const { receiver, target } = await targetOf(({ url }) => url, ["127.0.0.1"]);
+  receiver.answer = () => ({ status: 202, body: "taken", headers: { "retry-after": "3" } });
+  const answers = [
+    await target.post({ body, headers: { "x-one": "1" } }, never),
+    await target.post({ body, headers: {} }, never),
+  ];
+  expect(answers[0]).toEqual({ type: "answer", status: 202, retryAfter: "3", body: "taken" });
+  expect(receiver.requests[0]?.headers).toMatchObject({ "x-one": "1", "content-length": "2" });
+  expect(receiver.connections).toBe(1);
+});
+
+it("does not follow a redirect", async () => {
+  const { receiver, target } = await targetOf(({ url }) => url, ["127.0.0.1"]);
+  const other = stack.use(await startReceiver());
+  receiver.answer = () => ({ status: 307, headers: { location: other.url } });
+  expect(await target.post({ body, headers: {} }, never)).toMatchObject({ type: "answer", status: 307 });
+  expect(other.requests).toEqual([]);
+});
+
+it("refuses a name with each connection, if none of its addresses is public", async () => {
+  const { receiver } = await targetOf(({ url }) => url, ["127.0.0.1"]);
+  const found = ["127.0.0.1", "10.0.0.1", "169.254.169.254", "::1", "::ffff:127.0.0.1"];
+  const lookUp = async () => found.map((address) => ({ address, family: address.includes(":") ? 6 : 4 }));
+  const url = `https://hooks.example:${receiver.port}/`;
+  const target = stack.use(new HttpTarget({ url, allowed: [], lookUp }));
+  const refusal = {
+    type: "failure",
+    reached: false,
+    error: expect.stringMatching(/hooks.example is not a public address/),
+  };
+  expect(await target.post({ body, headers: {} }, never)).toEqual(refusal);
+  expect(receiver.connections).toBe(0);
+});
+
+it("resolves a name once for a connection, and connects to what it was checked as", async () => {
+  const { receiver } = await targetOf(({ url }) => url, ["127.0.0.1"]);
+  const answers = ["127.0.0.1", "192.0.2.1"];
+  let asked = 0;
+  const lookUp = async () => [{ address: answers[asked++] ?? "", family: 4 }];
+  const url = `http://hooks.example:${receiver.port}/`;
+  const target = stack.use(new HttpTarget({ url, allowed: ["hooks.example"], lookUp }));
+  for (let times = 0; times < 3; times++)
+    expect(await target.post({ body, headers: {} }, never)).toMatchObject({ status: 204 });
+  expect(asked).toBe(1);
+  expect(receiver.requests[0]?.headers.host).toBe(`hooks.example:${receiver.port}`);
+});
+
+it("says whether a request that failed may have arrived", async () => {
+  const { receiver, target } = await targetOf(({ url }) => url, ["127.0.0.1"], 300);
+  receiver.answer = () => undefined;
+  expect(await target.post({ body, headers: {} }, never)).toEqual({
+    type: "failure",
+    error: "no answer in 1 s",
+    reached: true,
+  });
+  await receiver.kill();
+  expect(await target.post({ body, headers: {} }, never)).toMatchObject({ type: "failure", reached: false });
+});
+
+it("tries a connection once more that its target has closed while it was idle", async () => {
+  const { receiver, target } = await targetOf(({ url }) => url, ["127.0.0.1"]);
+  await target.post({ body, headers: {} }, never);
+  await receiver.kill();
+  await receiver.start();
+  expect(await target.post({ body, headers: {} }, never)).toMatchObject({ type: "answer", status: 204 });
+});

@@ -1,0 +1,54 @@
+import { isIP } from "node:net";
+import { isPublicAddress } from "./address-rules.ts";
+
+/** Names that the operator allows: a host, or "host:port". */
+export type AllowedHosts = readonly string[];
+
+/** Whether the operator's settings allow a target whatever its address is. */
+export function isAllowedHost(url: URL, allowed: AllowedHosts): boolean {
+  const host = hostOf(url);
+  return allowed.some((one) => {
+    const name = one.toLowerCase();
+    return (
+      name === host || name === `${host}:${portOf(url)}` || name === `[${host}]` || name === `[${host}]:${portOf(url)}`
+    );
+  });
+}
+
+/**
+ * Why a target is refused, as far as its URL shows; undefined: it is not. A name is looked up, and its addresses are checked,
+ * with each connection.
+ */
+export function targetError(text: string, allowed: AllowedHosts): string | undefined {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined) return "is not a URL";
+  if (url.protocol !== "https:" && url.protocol !== "http:") return "is neither https nor http";
+  if (url.username !== "" || url.password !== "") return "has a user or a password: use a header";
+  if (url.hash !== "") return "has a fragment, which is never sent";
+  if (isAllowedHost(url, allowed)) return undefined;
+  const host = hostOf(url);
+  if (url.protocol === "http:") return `is without TLS, which only a host of gateway.sinkHosts may be`;
+  if (isIP(host) !== 0 && !isPublicAddress(host)) return refusedAddress(host);
+  if (host === "localhost" || host.endsWith(".localhost")) return refusedAddress(host);
+  return undefined;
+}
+
+export function refusedAddress(host: string): string {
+  return `${host} is not a public address: only a host of gateway.sinkHosts may be on this machine or in a private network`;
+}
+
+/** The part of a target that may be shown: a path can be a secret. */
+export function shownTarget(text: string): string {
+  const url = new URL(text);
+  return url.pathname === "/" && url.search === "" ? url.origin : `${url.origin}/…`;
+}
+
+/** Without the brackets of an address of IPv6. */
+export function hostOf({ hostname }: URL): string {
+  return hostname.replace(/^\[|\]$/g, "").replace(/\.$/, "");
+}
+
+export function portOf({ port, protocol }: URL): string {
+  if (port !== "") return port;
+  return protocol === "https:" ? "443" : "80";
+}
