@@ -27,6 +27,7 @@ const commands: Readonly<Record<string, () => Promise<Command>>> = {
   replay: async () => (await import("./replay/command.ts")).replayCommand(),
   import: async () => (await import("./import/command.ts")).importCommand(),
   erase: async () => (await import("./erase/command.ts")).eraseCommand(),
+  sink: async () => (await import("./sink/command.ts")).sinkCommand(),
   workspace: async () => (await import("./workspace/command.ts")).workspaceCommand(),
   rebuild: async () => (await import("./rebuild/command.ts")).rebuildCommand(),
   backup: async () => (await import("./backup/command.ts")).backupCommand(),

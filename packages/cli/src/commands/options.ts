@@ -113,7 +113,8 @@ export function addSessionFlags(command: Command, { hasArtifact = true } = {}): 
   return command;
 }
 
-function addSourceFlags(command: Command): Command {
+/** Options that name sources, for a command with other arguments. */
+export function addSourceFlags(command: Command): Command {
   return command
     .addOption(sourcesOption())
     .option("--developer <name>", "only these developers; repeatable", collectList)

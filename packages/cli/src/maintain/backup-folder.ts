@@ -4,8 +4,10 @@ import { dirname, join, resolve } from "node:path";
 import { isForeignFile } from "@tapedeck/infra/local/foreign-files";
 import type { Snapshot } from "@tapedeck/shared/log/backup";
 import { workspaceOfStream } from "@tapedeck/shared/log/subjects";
+import { type SinkBackup, sinkBackup } from "@tapedeck/shared/sinks/sink-store";
 import { asciiName } from "@tapedeck/shared/source";
 import { type TokenBackup, tokenBackup } from "@tapedeck/shared/tokens/store";
+import type { z } from "zod";
 import { CommandError } from "../command-error.ts";
 
 // A backup has a folder for each workspace, with the files of `nats stream backup`, so each program reads backups of the
@@ -15,6 +17,11 @@ const snapshotFile = "backup.json";
 /** Contains hashes, which grant no access. */
 const tokensFile = "tokens.json";
 const halfFile = `${tokensFile}.half`;
+/** Only where there are sinks. Contains the secrets that sign their requests, and their headers. */
+const sinksFile = "sinks.json";
+
+/** What a backup has beside the logs. */
+export type BesideLogs = { readonly tokens: TokenBackup; readonly sinks: SinkBackup };
 
 export type BackupWriter = {
   /** The log of this workspace is next. */
@@ -23,7 +30,7 @@ export type BackupWriter = {
   /** That was all of it. */
   readonly end: (snapshot: Snapshot) => Promise<void>;
   /** Completes the backup. */
-  readonly finish: (tokens: TokenBackup) => Promise<void>;
+  readonly finish: (beside: BesideLogs) => Promise<void>;
 };
 
 /**
@@ -69,7 +76,12 @@ class FolderWriter implements BackupWriter, AsyncDisposable {
     await writeFile(join(folder, snapshotFile), `${JSON.stringify(snapshot)}\n`, { mode: 0o600, flush: true });
   };
 
-  readonly finish = async (tokens: TokenBackup): Promise<void> => {
+  readonly finish = async ({ tokens, sinks }: BesideLogs): Promise<void> => {
+    if (Object.keys(sinks).length > 0) {
+      const file = join(this.#folder, sinksFile);
+      this.#made.defer(() => rm(file, { force: true }));
+      await writeFile(file, `${JSON.stringify(sinks)}\n`, { mode: 0o600, flush: true });
+    }
     const half = join(this.#folder, halfFile);
     await writeFile(half, `${JSON.stringify(tokens)}\n`, { mode: 0o600, flush: true });
     await rename(half, join(this.#folder, tokensFile));
@@ -110,6 +122,7 @@ export type ReadBackup = {
   readonly logs: readonly LogBackup[];
   /** Undefined in a backup of `nats stream backup`. */
   readonly tokens: TokenBackup | undefined;
+  readonly sinks: SinkBackup;
 };
 
 /**
@@ -117,7 +130,7 @@ export type ReadBackup = {
  * @throws CommandError for a folder that is no backup, or an incomplete one
  */
 export async function readBackup(folder: string): Promise<ReadBackup> {
-  if (await isThere(join(folder, piecesFile))) return { logs: [await readLog(folder)], tokens: undefined };
+  if (await isThere(join(folder, piecesFile))) return { logs: [await readLog(folder)], tokens: undefined, sinks: {} };
   if (!(await isThere(folder))) throw new CommandError(`there is no folder ${folder}.`);
   const names = await readdir(folder).catch(() => []);
   const logs: LogBackup[] = [];
@@ -129,9 +142,9 @@ export async function readBackup(folder: string): Promise<ReadBackup> {
   if (logs.length === 0) {
     throw new CommandError(`${folder} is not a backup of logs: no folder in it has a ${piecesFile}.`);
   }
-  const tokens = await tokensIn(join(folder, tokensFile));
+  const tokens = await jsonIn(join(folder, tokensFile), tokenBackup, "tokens");
   if (tokens === undefined) throw new CommandError(lacks(folder, tokensFile));
-  return { logs, tokens };
+  return { logs, tokens, sinks: (await jsonIn(join(folder, sinksFile), sinkBackup, "sinks")) ?? {} };
 }
 
 const lacks = (folder: string, file: string) => `the backup in ${folder} is incomplete: it has no ${file}.`;
@@ -148,13 +161,13 @@ async function readLog(folder: string): Promise<LogBackup> {
 
 const isThere = (path: string) => stat(path).then(Boolean, () => false);
 
-async function tokensIn(file: string): Promise<TokenBackup | undefined> {
+async function jsonIn<T>(file: string, schema: z.ZodType<T>, what: string): Promise<T | undefined> {
   const text = await readFile(file, "utf8").catch(() => undefined);
   if (text === undefined) return undefined;
   try {
-    return tokenBackup.parse(JSON.parse(text));
+    return schema.parse(JSON.parse(text));
   } catch (cause) {
-    throw new CommandError(`${file} is not a valid backup of tokens.`, { cause });
+    throw new CommandError(`${file} is not a valid backup of ${what}.`, { cause });
   }
 }
 

@@ -5,11 +5,10 @@ import type { AuditEntry } from "@tapedeck/shared/audit/entry";
 import type { SessionExport } from "@tapedeck/shared/audit/session-exports";
 import type { Snapshot } from "@tapedeck/shared/log/backup";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
-import type { TokenBackup } from "@tapedeck/shared/tokens/store";
 import { nobodyAnswers } from "../api/api.ts";
 import { CommandError } from "../command-error.ts";
 import { httpBase } from "../gateway-address.ts";
-import type { BackupWriter } from "./backup-folder.ts";
+import type { BackupWriter, BesideLogs } from "./backup-folder.ts";
 
 /** Maintenance through a gateway, for a remote admin. Everything throws CommandError. */
 export type RemoteMaintenance = {
@@ -25,11 +24,11 @@ export type RemoteMaintenance = {
   ) => Promise<WorkspaceRetention>;
   /** The audit log (who did what), the oldest first. Times are RFC 3339. */
   readonly audit: (period: { readonly since?: string; readonly until?: string }) => AsyncIterable<AuditEntry>;
-  /** Gives the logs of all workspaces, or of one, to `writer`. Resolves with the tokens. */
+  /** Gives the logs of all workspaces, or of one, to `writer`. Resolves with what is kept beside them. */
   readonly backUp: (
     writer: Pick<BackupWriter, "begin" | "take" | "end">,
     options: { readonly workspace?: string | undefined; readonly signal: AbortSignal },
-  ) => Promise<TokenBackup>;
+  ) => Promise<BesideLogs>;
 };
 
 export type Erasing = {
@@ -155,12 +154,18 @@ export function remoteMaintenance(url: string | undefined): RemoteMaintenance {
         else if (letter === "w")
           await writer.begin((JSON.parse(content.toString()) as { workspace: string }).workspace);
         else if (letter === "s") await writer.end(JSON.parse(content.toString()) as Snapshot);
-        else if (letter === "z") return (JSON.parse(content.toString()) as { tokens: TokenBackup }).tokens;
+        else if (letter === "z") return besideLogsIn(content);
         else throw new CommandError((JSON.parse(content.toString()) as { message: string }).message);
       }
       throw brokenOff();
     },
   };
+}
+
+/** A gateway of an earlier version sends no sinks. */
+function besideLogsIn(content: Buffer): BesideLogs {
+  const beside = JSON.parse(content.toString()) as Pick<BesideLogs, "tokens"> & Partial<BesideLogs>;
+  return { ...beside, sinks: beside.sinks ?? {} };
 }
 
 /** Whether trying again may help: the server does not answer at present, or the connection was lost. */

@@ -11,7 +11,7 @@ const groups: Readonly<Record<string, readonly string[]>> = {
     ...["loops", "search", "why", "explain", "compare", "stats"],
   ],
   export: ["export", "replay"],
-  maintain: ["erase", "workspace", "rebuild", "backup", "restore", "new-epoch", "doctor", "uninstall"],
+  maintain: ["sink", "erase", "workspace", "rebuild", "backup", "restore", "new-epoch", "doctor", "uninstall"],
   access: ["login", "logout", "context", "token", "audit", "sql-role", "completion"],
 };
 

@@ -1,13 +1,14 @@
 import { backUpLog } from "@tapedeck/shared/log/backup";
 import { logNames } from "@tapedeck/shared/log/workspace-logs";
+import { SinkStore } from "@tapedeck/shared/sinks/sink-store";
 import { namePart } from "@tapedeck/shared/source";
-import { backupOf, openTokenStore, type TokenBackup } from "@tapedeck/shared/tokens/store";
+import { backupOf, openTokenStore } from "@tapedeck/shared/tokens/store";
 import { CommandError } from "../../command-error.ts";
 import { counted } from "../../display/counted.ts";
 import { bytesText } from "../../display/durations.ts";
 import { print } from "../../display/output.ts";
 import { auditHere } from "../../maintain/audit-here.ts";
-import { type BackupWriter, newBackup } from "../../maintain/backup-folder.ts";
+import { type BackupWriter, type BesideLogs, newBackup } from "../../maintain/backup-folder.ts";
 import { dialNats, findHere, noServerOn } from "../../maintain/here.ts";
 import { remoteMaintenance } from "../../maintain/remote.ts";
 import { announceTapedeck } from "../../maintain/which-tapedeck.ts";
@@ -47,10 +48,10 @@ export async function backUp(folder: string, options: BackupOptions, progressTo:
       messages += snapshot.state.messages;
     },
   };
-  const tokens = await make(writer, { workspace, signal: stop.signal }).catch((error: unknown) => {
+  const beside = await make(writer, { workspace, signal: stop.signal }).catch((error: unknown) => {
     throw stop.signal.aborted ? new CommandError("stopped: nothing was backed up.") : error;
   });
-  await backup.finish(tokens);
+  await backup.finish(beside);
   progress[Symbol.dispose]();
   const what = logs === 1 ? "one workspace" : counted(logs, "workspace");
   print(`backed up ${counted(messages, "message")} of ${what} to ${folder} (${bytesText(progress.done)})`);
@@ -58,10 +59,10 @@ export async function backUp(folder: string, options: BackupOptions, progressTo:
 
 type LogWriter = Pick<BackupWriter, "begin" | "take" | "end">;
 type HowToBackUp = { readonly workspace?: string | undefined; readonly signal: AbortSignal };
-type MakeBackup = (writer: LogWriter, how: HowToBackUp) => Promise<TokenBackup>;
+type MakeBackup = (writer: LogWriter, how: HowToBackUp) => Promise<BesideLogs>;
 
 /** At the NATS that `up` runs on a data folder, or at the one that the settings name. */
-async function backUpHere(data: string, writer: LogWriter, { workspace, signal }: HowToBackUp): Promise<TokenBackup> {
+async function backUpHere(data: string, writer: LogWriter, { workspace, signal }: HowToBackUp): Promise<BesideLogs> {
   const settings = await (await findHere(data)).nats();
   if (settings === undefined) throw noServerOn(data);
   await using stack = new AsyncDisposableStack();
@@ -77,5 +78,6 @@ async function backUpHere(data: string, writer: LogWriter, { workspace, signal }
     await writer.begin(one);
     await writer.end(await backUpLog(nats, one, writer.take));
   }
-  return backupOf(await (await openTokenStore(nats)).read());
+  const tokens = backupOf(await (await openTokenStore(nats)).read());
+  return { tokens, sinks: await new SinkStore(nats).backUp(workspace) };
 }

@@ -51,7 +51,7 @@ async function backUpTo(folder: string, connection: NatsConnection, tokens: Toke
   await using backup = await newBackup(folder);
   await backup.begin("acme");
   await backup.end(await backUpLog(connection, "acme", backup.take));
-  await backup.finish(tokens);
+  await backup.finish({ tokens, sinks: {} });
 }
 
 const lastOf = async (nc: NatsConnection) => {

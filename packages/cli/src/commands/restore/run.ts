@@ -4,6 +4,7 @@ import { backUpLog, type Restored, restoreLog, type Snapshot } from "@tapedeck/s
 import { endOf } from "@tapedeck/shared/log/offset";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { endSubjects, endsStream, streamOf } from "@tapedeck/shared/log/subjects";
+import { SinkStore } from "@tapedeck/shared/sinks/sink-store";
 import { namePart } from "@tapedeck/shared/source";
 import { backupOf, openTokenStore, type TokenBackup } from "@tapedeck/shared/tokens/store";
 import type { NatsConnection } from "nats";
@@ -32,7 +33,7 @@ export async function restore(
   progressTo: ProgressTo = {},
 ): Promise<void> {
   announceLocalOnly("restore", data);
-  const { logs, tokens } = await readBackup(folder);
+  const { logs, tokens, sinks } = await readBackup(folder);
   const wanted = workspace === undefined ? logs : logs.filter((log) => log.workspace === namePart(workspace));
   if (wanted.length === 0) {
     const names = logs.map((log) => log.workspace).join(", ");
@@ -52,6 +53,8 @@ export async function restore(
   if (keptFolder !== undefined) print(`what was there is kept in ${keptFolder}`);
   if (forgotten) print("the tables are ahead of the log: they are rebuilt at the next start");
   if (tokens !== undefined && withTokens) await restoreTokens(nats, tokens);
+  const restoredSinks = await new SinkStore(nats).putBack(sinks, (name) => epochs.has(name));
+  if (restoredSinks > 0) print(`restored ${counted(restoredSinks, "sink")}`);
   for (const { workspace: name, snapshot } of wanted) {
     const { messages } = snapshot.state;
     const about = { epoch: epochs.get(name) ?? "", messages, ...(keptFolder && { kept: keptFolder }) };
@@ -156,7 +159,8 @@ class KeptLogs implements AsyncDisposable {
   /** The folder; undefined where there was nothing to keep. */
   async finish(): Promise<string | undefined> {
     if (this.#backup === undefined) return undefined;
-    await this.#backup.finish(backupOf(await (await openTokenStore(this.#nats)).read()));
+    const tokens = backupOf(await (await openTokenStore(this.#nats)).read());
+    await this.#backup.finish({ tokens, sinks: await new SinkStore(this.#nats).backUp() });
     return this.#folder;
   }
 

@@ -1,0 +1,170 @@
+import { apiAt } from "../../api/api.ts";
+import { type FilterOptions, filterOf } from "../../api/filter.ts";
+import { CommandError } from "../../command-error.ts";
+import { durationText } from "../../display/durations.ts";
+import { print, printError, printJson } from "../../display/output.ts";
+import { table } from "../../display/table.ts";
+
+export type SinkOptions = { readonly url?: string; readonly json?: boolean };
+export type RewindOptions = SinkOptions & { readonly to: string };
+export type ParkedOptions = SinkOptions & { readonly position?: string };
+export type AddOptions = SinkOptions &
+  FilterOptions & {
+    readonly format: string;
+    readonly mode: string;
+    readonly start: string;
+    readonly header?: Readonly<Record<string, string>>;
+    readonly headerEnv?: Readonly<Record<string, string>>;
+    readonly secretEnv?: string;
+  };
+
+/** See Sink of the API. */
+type Sink = {
+  readonly name: string;
+  readonly origin: "stored" | "settings";
+  readonly target: string;
+  readonly format: string;
+  readonly state: string;
+  readonly position: string | null;
+  readonly lagEvents: number;
+  readonly lagSeconds: number;
+  readonly parked: number;
+  readonly error: string | null;
+};
+
+type Result = { readonly accepted: boolean; readonly status: number | null; readonly error: string | null };
+type Parked = {
+  readonly position: string;
+  readonly event: string;
+  readonly kind: string;
+  readonly tries: number;
+  readonly error: string;
+  readonly at: string;
+};
+
+const sinks = "/api/v1/sinks";
+const pathOf = (name: string, call = "") => `${sinks}/${encodeURIComponent(name)}${call}`;
+
+export async function addSink(name: string, target: string, options: AddOptions): Promise<void> {
+  const { url, json, format, mode, start, header = {}, headerEnv = {}, secretEnv, ...filter } = options;
+  const headers = {
+    ...header,
+    ...Object.fromEntries(Object.entries(headerEnv).map(([of, from]) => [of, fromVariable(from)])),
+  };
+  const secret = secretEnv === undefined ? {} : { secret: fromVariable(secretEnv) };
+  const body = { name, target, format, mode, start, headers, filter: filterOf(filter), ...secret };
+  const added = await apiAt(url).send<Sink & { readonly secret?: string }>("POST", sinks, body);
+  if (json) {
+    printJson(added);
+    return;
+  }
+  print(`added ${added.name}, which delivers to ${added.target} after ${added.position}`);
+  if (added.secret === undefined) return;
+  print(added.secret);
+  printError("This secret signs its requests. It is shown only once.");
+}
+
+export async function listSinks({ url, json }: SinkOptions): Promise<void> {
+  const { items } = await apiAt(url).get<{ readonly items: readonly Sink[] }>(sinks);
+  if (json) {
+    printJson({ items });
+    return;
+  }
+  if (items.length === 0) {
+    print("There are no sinks.");
+    return;
+  }
+  const columns = [
+    { title: "SINK", isName: true },
+    { title: "TARGET" },
+    { title: "STATE" },
+    { title: "BEHIND" },
+    { title: "PARKED", align: "right" as const },
+    { title: "ERROR", isExtra: true },
+  ];
+  print(table(columns, items.map(cellsOf)));
+}
+
+export async function changeSink(change: "pause" | "resume", name: string, { url, json }: SinkOptions): Promise<void> {
+  const changed = await apiAt(url).send<Sink>("POST", pathOf(name, `/${change}`));
+  if (json) printJson(changed);
+  else print(`${change === "pause" ? "paused" : "resumed"} ${changed.name} after ${changed.position ?? "nothing"}`);
+}
+
+export async function rewindSink(name: string, { url, json, to }: RewindOptions): Promise<void> {
+  const changed = await apiAt(url).send<Sink>("POST", pathOf(name, "/rewind"), { to });
+  if (json) printJson(changed);
+  else print(`${changed.name} goes on after ${changed.position}`);
+}
+
+export async function removeSink(name: string, { url, json }: SinkOptions): Promise<void> {
+  const removed = await apiAt(url).send<{ readonly name: string }>("DELETE", pathOf(name));
+  if (json) printJson(removed);
+  else print(`removed ${removed.name}`);
+}
+
+export async function testSink(name: string, { url, json }: SinkOptions): Promise<void> {
+  const result = await apiAt(url).send<Result>("POST", pathOf(name, "/test"));
+  if (json) printJson(result);
+  else if (result.accepted) print(`${name}: its target accepts (${result.status})`);
+  if (!result.accepted) throw new CommandError(`${name}: its target does not accept: ${result.error}.`);
+}
+
+export async function listParked(name: string, { url, json }: SinkOptions): Promise<void> {
+  const { items } = await apiAt(url).get<{ readonly items: readonly Parked[] }>(pathOf(name, "/parked"));
+  if (json) {
+    printJson({ items });
+    return;
+  }
+  if (items.length === 0) {
+    print("No events are parked.");
+    return;
+  }
+  const columns = [
+    { title: "POSITION", isName: true },
+    { title: "KIND" },
+    { title: "PARKED" },
+    { title: "TRIES", align: "right" as const },
+    { title: "ERROR" },
+  ];
+  const cells = ({ position, kind, at, tries, error }: Parked) => [
+    position,
+    kind,
+    new Date(at).toLocaleString("sv-SE"),
+    String(tries),
+    error,
+  ];
+  print(table(columns, items.map(cells)));
+}
+
+export async function retryParked(name: string, { url, json, position }: ParkedOptions): Promise<void> {
+  const body = position === undefined ? {} : { position };
+  type Answer = { readonly items: readonly (Result & { readonly position: string })[] };
+  const { items } = await apiAt(url).send<Answer>("POST", pathOf(name, "/parked/retry"), body);
+  if (json) printJson({ items });
+  const refused = items.filter(({ accepted }) => !accepted);
+  if (!json) print(`delivered ${items.length - refused.length} of ${items.length}`);
+  const [first] = refused;
+  if (first !== undefined)
+    throw new CommandError(`${refused.length} are refused; at ${first.position}: ${first.error}.`);
+}
+
+export async function dropParked(name: string, { url, json, position }: ParkedOptions): Promise<void> {
+  const body = position === undefined ? {} : { position };
+  const answer = await apiAt(url).send<{ readonly dropped: number }>("POST", pathOf(name, "/parked/drop"), body);
+  if (json) printJson(answer);
+  else print(`dropped ${answer.dropped}`);
+}
+
+function cellsOf({ name, origin, target, state, lagEvents, lagSeconds, parked, error }: Sink): string[] {
+  const behind = lagSeconds === 0 ? `${lagEvents}` : `${lagEvents}, ${durationText(lagSeconds * 1_000)}`;
+  const place = origin === "settings" ? `${state} (settings)` : state;
+  return [name, target, place, lagEvents === 0 ? "-" : behind, String(parked), error ?? ""];
+}
+
+/** @throws CommandError for a variable that is not set */
+function fromVariable(variable: string): string {
+  const value = process.env[variable];
+  if (value === undefined || value === "") throw new CommandError(`the environment variable ${variable} is not set.`);
+  return value;
+}
