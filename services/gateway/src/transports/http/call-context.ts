@@ -1,5 +1,7 @@
+import type { ServerResponse } from "node:http";
 import { callOver } from "@tapedeck/shared/sync/call-over";
 import type { FastifyReply, FastifyRequest } from "fastify";
+import type { WebSocket } from "ws";
 import {
   type AnswerHead,
   type CallContext,
@@ -39,10 +41,32 @@ export function setHead(reply: FastifyReply, head: AnswerHead): FastifyReply {
   return reply.headers(Object.fromEntries(headEntries(head)));
 }
 
+type OpenCall = { readonly response: ServerResponse; readonly close: () => void };
+
+const openCalls = new WeakMap<FastifyRequest, OpenCall>();
+
 /** Aborts when the client is gone or the answer is complete. */
 export function closedSignal(reply: FastifyReply): AbortSignal {
   const closed = new AbortController();
-  reply.raw.once("close", () => closed.abort(callOver));
-  if (reply.raw.destroyed) closed.abort(callOver);
+  const close = () => closed.abort(callOver);
+  reply.raw.once("close", close);
+  if (reply.raw.destroyed) close();
+  openCalls.set(reply.request, { response: reply.raw, close });
   return closed.signal;
+}
+
+/**
+ * The connection of a request has become a WebSocket: the call ends with it. Lets go of the request, its headers and its
+ * response, which the connection would hold for as long as it is open.
+ */
+export function releaseRequest(request: FastifyRequest, socket: WebSocket): void {
+  const call = openCalls.get(request);
+  const tcp = request.raw.socket;
+  if (call !== undefined) {
+    call.response.detachSocket(tcp);
+    tcp.once("close", call.close);
+    if (tcp.destroyed) call.close();
+  }
+  // The plugin's listener has the request for its log.
+  socket.removeAllListeners("error").on("error", () => socket.terminate());
 }

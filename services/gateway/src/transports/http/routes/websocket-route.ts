@@ -3,6 +3,7 @@ import type { WebSocket } from "ws";
 import { liveness } from "../../liveness.ts";
 import { subprotocol } from "../../websocket/protocol.ts";
 import { serveSocket } from "../../websocket/websocket.ts";
+import { releaseRequest } from "../call-context.ts";
 import type { ApiRouteDeps } from "./api-call.ts";
 import { routes } from "./openapi-routes.ts";
 
@@ -31,11 +32,13 @@ function isSpoken({ headers }: FastifyRequest): boolean {
 
 function serve({ api, caller, watch, limits }: ApiRouteDeps, socket: WebSocket, request: FastifyRequest): void {
   const counted = { caller: caller(request), peer: request.ip };
+  const tcp = request.raw.socket;
+  releaseRequest(request, socket);
   serveSocket(socket, {
     api,
     caller: counted.caller,
     watch,
-    tcp: request.raw.socket,
+    tcp,
     limits: { ...liveness, unreadBytes: limits.unreadBytes, subscriptions: limits.webSocket.subscriptions },
     usage: {
       open: (over) => limits.live.take(counted, over),
