@@ -219,7 +219,7 @@ export type LogSurvey = {
   lastOfEach(subjects: readonly string[], signal: AbortSignal): AsyncGenerator<RecordedEvent, void>;
 };
 
-/** Where a follower begins, and which events it gets. */
+/** How a follower ends, and what it reports. What a report throws ends the stream, too. */
 export type FollowOptions = {
   readonly signal: AbortSignal;
   readonly caughtUp?: (offset: Offset) => void;

@@ -58,31 +58,19 @@ export function reportHoles(
     },
     followBatches(from, options) {
       const check = new HoleCheck(log.epoch, holes, { ...from, sessions });
-      const left = new AbortController();
-      let failure: { readonly error: unknown } | undefined;
+      // What a report throws ends the stream.
       const behindHoles = (report: ((offset: Offset) => void) | undefined) => (offset: Offset) => {
-        try {
-          check.passTo(offset);
-          report?.(offset);
-        } catch (error) {
-          failure ??= { error };
-          left.abort();
-        }
+        check.passTo(offset);
+        report?.(offset);
       };
       const { caughtUp, reached, signal } = options;
       const follow = () =>
         log.followBatches(from, {
-          signal: AbortSignal.any([signal, left.signal]),
+          signal,
           reached: behindHoles(reached),
           ...(caughtUp && { caughtUp: behindHoles(caughtUp) }),
         });
-      return passedOn(follow, {
-        asked: () => check.throwLost(),
-        came: (batch) => check.through(batch),
-        finished() {
-          if (failure !== undefined) throw failure.error;
-        },
-      });
+      return passedOn(follow, { asked: () => check.throwLost(), came: (batch) => check.through(batch) });
     },
   };
 }

@@ -51,7 +51,11 @@ export class SubscriptionReader {
 
   async *items(signal: AbortSignal): AsyncGenerator<SubscriptionItem, void> {
     const left = new AbortController();
-    const events = this.#options.open(AbortSignal.any([signal, left.signal]), {
+    // A signal that depends on others takes three times the memory of a listener, for each subscriber.
+    const leave = () => left.abort(signal.reason);
+    signal.addEventListener("abort", leave);
+    if (signal.aborted) leave();
+    const events = this.#options.open(left.signal, {
       caughtUp: (offset) => this.#mark("caught_up", offset),
       reached: (offset) => this.#pass(offset),
     });
@@ -73,6 +77,7 @@ export class SubscriptionReader {
       }
     } finally {
       stopTimer(this.#bookmarkTimer);
+      signal.removeEventListener("abort", leave);
       left.abort();
       events.return().catch(() => {});
     }
