@@ -197,7 +197,7 @@ it.each(questions)("$question", async ({ calls, answer }) => {
   for (const next of calls) {
     const [tool, args] = next(text);
     text = await mcp.ask(tool, args);
-    expect(Buffer.byteLength(text) / 3).toBeLessThan(4_000);
+    expect(Buffer.byteLength(text) / 2.2).toBeLessThan(4_000);
   }
   expect(text).toMatch(answer);
 });

@@ -140,7 +140,7 @@ it("pages of events have each event once, and fit", async () => {
       tokens: 500,
       ...(before && { before }),
     });
-    expect(text.length).toBeLessThan(500 * 3);
+    expect(text.length).toBeLessThan(500 * 2.2);
     all.push(...[...text.matchAll(/^([0-9a-z]+-[0-9a-z]+) \S+ alice/gm)].map(([, position = ""]) => position));
     before = /^Left out: .*before (\S+)\.$/m.exec(text)?.[1];
   } while (before !== undefined);
@@ -156,7 +156,7 @@ it("pages of output have each line once", async () => {
   let pages = 0;
   do {
     const text = await mcp.ask("read_output", { what: "dave/shop", tokens: 1_000, ...(before && { before }) });
-    expect(text.length).toBeLessThan(3_000);
+    expect(text.length).toBeLessThan(2_200);
     all.unshift(
       ...[...text.slice(text.indexOf("\nOutput")).matchAll(/^\| line (\d+) /gm)].map(([, number = ""]) => number),
     );

@@ -16,6 +16,8 @@ import {
   QueryService,
   ReadStateRequest,
   type ReadStateResponse,
+  type RunSqlRequest,
+  type RunSqlResponse,
   type SetAsideResponse,
   type StateHead,
   type StatsResponse,
@@ -46,6 +48,7 @@ export type QueryClient = AsyncDisposable & {
   buildStats(request: Partial<BuildStatsRequest>): Promise<BuildStatsResponse>;
   stats(about: string, of: Partial<BuildStatsRequest>): Promise<StatsResponse>;
   findEvents(request: FindEventsRequest): Promise<FindEventsResponse>;
+  runSql(request: RunSqlRequest): Promise<RunSqlResponse>;
   /**
    * Without a workspace: only whether query answers. `current`: waits up to 2 s until the tables have the end that the log
    * has now.
@@ -139,6 +142,7 @@ export function queryClient(
     buildStats: (request) => unary(QueryService.buildStats, { ...BuildStatsRequest.create(), ...request }),
     stats: (about, of) => unary(QueryService.stats, { about, of: { ...BuildStatsRequest.create(), ...of } }),
     findEvents: (request) => unary(QueryService.findEvents, request),
+    runSql: (request) => unary(QueryService.runSql, request),
     position: (workspace = "", current = false) => unary(QueryService.position, { workspace, current }),
     setAside: (workspace) => unary(QueryService.setAside, { workspace }),
     workspaces: (workspace) => unary(QueryService.workspaces, { workspace }),

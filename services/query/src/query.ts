@@ -182,6 +182,7 @@ function apiOptions(
     connectionLimits: config.connectionLimits,
     key: config.servicesKey,
     timeoutMs: config.timeoutMs,
+    readers: config.readers,
     database: readiness.database,
     name: config.workspaces.length > 0 ? config.advertise : "",
     waitsFor: (workspace) => readiness.states.get(workspace)?.waitingFor ?? "",

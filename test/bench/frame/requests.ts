@@ -50,6 +50,11 @@ export class RequestTimes implements AsyncDisposable {
     return JSON.parse(await this.client.call("httpText", `http://${this.#stack.http}${path}`)) as T;
   }
 
+  /** Calls a tool of /mcp. */
+  mcp(name: string, args: object): Question["ask"] {
+    return (count) => this.client.call("mcpTimes", `http://${this.#stack.http}/mcp`, { name, arguments: args }, count);
+  }
+
   sql(statement: string): Question["ask"] {
     return (count) => this.client.call("sqlTimes", this.#stack.database, statement, count);
   }

@@ -5,6 +5,7 @@ import { history } from "./history.ts";
 import { idle } from "./idle.ts";
 import { ingest } from "./ingest.ts";
 import { live } from "./live.ts";
+import { mcp } from "./mcp.ts";
 import { peers } from "./peers/peers.ts";
 import { projection } from "./projection.ts";
 import { realSkaffold } from "./real-skaffold.ts";
@@ -25,6 +26,7 @@ export const parts = {
   history,
   stats,
   search,
+  mcp,
   live,
   idle,
   harm,
@@ -57,6 +59,7 @@ const sizeMatters: Readonly<Record<PartName, SizeMatters>> = {
   history: "yes",
   stats: "yes",
   search: "yes",
+  mcp: "yes",
   views: "yes",
   replay: "duration",
   projection: "duration",

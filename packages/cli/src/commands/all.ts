@@ -22,6 +22,7 @@ const commands: Readonly<Record<string, () => Promise<Command>>> = {
   why: async () => (await import("./why/command.ts")).whyCommand(),
   explain: async () => (await import("./explain/command.ts")).explainCommand(),
   compare: async () => (await import("./compare/command.ts")).compareCommand(),
+  mcp: async () => (await import("./mcp/command.ts")).mcpCommand(),
   stats: async () => (await import("./stats/command.ts")).statsCommand(),
   export: async () => (await import("./export/command.ts")).exportCommand(),
   replay: async () => (await import("./replay/command.ts")).replayCommand(),

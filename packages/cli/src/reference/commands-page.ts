@@ -8,7 +8,7 @@ const groups: Readonly<Record<string, readonly string[]>> = {
   record: ["up", "run", "record", "import"],
   inspect: [
     ...["open", "status", "watch", "tail", "logs", "wait", "state", "sessions"],
-    ...["loops", "search", "why", "explain", "compare", "stats"],
+    ...["loops", "search", "why", "explain", "compare", "stats", "mcp"],
   ],
   export: ["export", "replay"],
   maintain: ["sink", "erase", "workspace", "rebuild", "backup", "restore", "new-epoch", "doctor", "uninstall"],

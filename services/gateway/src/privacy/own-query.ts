@@ -23,6 +23,8 @@ export function ownQuery(query: QueryClient, developer: string): QueryClient {
     findEvents: async (request) => query.findEvents({ ...request, filter: ownList(request.filter, own) }),
     buildStats: async (request) => query.buildStats(isOfTeam(request) ? request : own(request)),
     stats: async (about, of) => query.stats(about, isOfTeam(of) ? of : own(of)),
+    // The login shows the developer's rows, and sums of the team.
+    runSql: async (request) => query.runSql({ ...request, developer }),
     position: (workspace) => query.position(workspace),
     setAside: async (workspace) => {
       const { sources } = await query.setAside(workspace);

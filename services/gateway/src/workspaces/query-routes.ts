@@ -184,6 +184,7 @@ export function routedQuery(routes: QueryRoutes): QueryClient {
   return {
     readState: (request) => send(request.workspace, (query) => query.readState(request)),
     listSources: (request) => send(request.workspace, (query) => query.listSources(request)),
+    runSql: (request) => send(request.workspace, (query) => query.runSql(request)),
     listSessions: (request) => send(request.workspace, (query) => query.listSessions(request)),
     listOperations: (request) => send(request.workspace, (query) => query.listOperations(request)),
     search: (request) => send(request.filter?.workspace, (query) => query.search(request)),

@@ -48,6 +48,7 @@ export function routedApis(to: RouteTo): RecordApis {
       state: byLast(to, (apis) => apis.tapedeck.state),
       stateMessages: byLast(to, (apis) => apis.tapedeck.stateMessages),
       events: byLast(to, (apis) => apis.tapedeck.events),
+      sql: byFirst(to, (apis) => apis.tapedeck.sql),
       compare: byFirst(to, (apis) => apis.tapedeck.compare),
       subscribe: byLast(to, (apis) => apis.tapedeck.subscribe),
     },

@@ -14,6 +14,7 @@ import type { Certificate } from "@tapedeck/shared/service/tls/certificate";
 import { serverCredentials } from "@tapedeck/shared/service/tls/grpc-credentials";
 import { callOver } from "@tapedeck/shared/sync/call-over";
 import { startTimer, stopTimer } from "@tapedeck/shared/sync/timers";
+import type { ReaderLimits } from "../db/access/limits.ts";
 import { isDatabaseAway, isStatementTimeout } from "../db/away.ts";
 import type { Database } from "../db/database.ts";
 import { text } from "../db/text.ts";
@@ -24,6 +25,7 @@ import { listOperations } from "./list-operations.ts";
 import { listSessions } from "./list-sessions.ts";
 import { listSources } from "./list-sources.ts";
 import { search } from "./search/search.ts";
+import { runSql } from "./sql/run-sql.ts";
 import { stateReader } from "./state/read-state.ts";
 import { buildStats } from "./stats/build-stats.ts";
 import { stats } from "./stats/stats.ts";
@@ -45,6 +47,8 @@ export type ApiOptions = {
   readonly key: string;
   /** The longest time that a call may take. */
   readonly timeoutMs: number;
+  /** Those of logins for SQL. */
+  readonly readers: ReaderLimits;
   /** Throws `not_ready` while the database is unavailable. */
   readonly database: () => Database;
   readonly rebuild: RebuildTables;
@@ -78,6 +82,7 @@ export async function startApi(depsOf: DepsOf, options: ApiOptions): Promise<Que
     stats: calls.unary("Stats", ({ of }) => of?.workspace ?? "", stats),
     findEvents: calls.unary("FindEvents", ofFilter, findEvents),
     position: calls.unary("Position", own, position),
+    runSql: calls.unary("RunSql", own, runSql(options)),
     setAside: calls.unary("SetAside", own, setAside),
     // Also of a workspace whose tables are not answered from.
     workspaces: calls.unary("Workspaces", () => "", workspaces(options)),

@@ -30,9 +30,10 @@ export type Database = AsyncDisposable & {
   readonly heardAt: () => number;
   /** One of the pool's connections, with or without the session settings. It must be released. */
   readonly client: () => Promise<pg.PoolClient>;
-  /** Opens a connection outside the pool. */
-  readonly connect: (more?: Pick<pg.ClientConfig, "pipeline">) => Promise<pg.Client>;
+  /** Opens a connection outside the pool; `login`: as another user. */
+  readonly connect: (more?: Pick<pg.ClientConfig, "pipeline"> & { readonly login?: Login }) => Promise<pg.Client>;
 };
+export type Login = { readonly user: string; readonly password: string };
 export type Tx = Transaction<Schema>;
 
 export type OpenDatabase = {
@@ -81,8 +82,9 @@ export function openDatabase(options: OpenDatabase): Database {
     sessionSettings: settings,
     heardAt: () => heardAt,
     client: () => pool.connect(),
-    connect: async (more = {}) => {
-      const client = new Client({ ...connection, ...more });
+    connect: async ({ login, ...more } = {}) => {
+      const as = login && { connectionString: urlFor(connection.connectionString, login) };
+      const client = new Client({ ...connection, ...as, ...more });
       client.on("error", () => {}); // its end reports the loss
       await client.connect();
       return client;
@@ -93,6 +95,14 @@ export function openDatabase(options: OpenDatabase): Database {
       if (!pool.ending) await pool.end();
     },
   };
+}
+
+/** A user in the parameters counts more than one before the host, and the URL of a socket has no other place for it. */
+function urlFor(url: string, { user, password }: Login): string {
+  const as = new URL(url);
+  as.searchParams.set("user", user);
+  as.searchParams.set("password", password);
+  return as.href;
 }
 
 /** pg's types lack the connection's socket. */

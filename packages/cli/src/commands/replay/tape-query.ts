@@ -67,6 +67,10 @@ class TapeQuery implements QueryClient {
     return onlySkaffold();
   }
 
+  runSql(): Promise<never> {
+    return onlySkaffold();
+  }
+
   async setAside() {
     return { sources: [] };
   }

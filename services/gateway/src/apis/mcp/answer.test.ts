@@ -22,6 +22,6 @@ it("an answer takes the lines that fit, and says what it left out", () => {
   answer.leaveOut("the rest. Ask with page 2.");
   const text = answer.end({ position: "1a00-abcdef", page: "http://127.0.0.1:7052/" });
   expect(taken).toBeGreaterThan(20);
-  expect(Buffer.byteLength(text)).toBeLessThan(3_000);
+  expect(Buffer.byteLength(text)).toBeLessThan(2_200);
   expect(text).toContain("Left out: the rest. Ask with page 2.\nPosition: 1a00-abcdef");
 });

@@ -10,8 +10,8 @@ export const defaultTokens = 4_000;
 /** Clients cut answers at 25,000 tokens. */
 const maxTokens = 20_000;
 
-/** Ids, positions and paths have fewer bytes in each token than prose has. */
-const bytesPerToken = 3;
+/** Answers have 2.4 to 3.3: ids and positions have fewer bytes in each token than prose. */
+const bytesPerToken = 2.2;
 
 /** For the marks, the position, the page and how to get the rest. */
 const footBytes = 900;

@@ -6,9 +6,11 @@ import { compare } from "./compare.ts";
 import { getState } from "./get-state.ts";
 import { listSources } from "./list-sources.ts";
 import { readOutput } from "./read-output.ts";
+import { runSql } from "./run-sql.ts";
 import { searchEvents } from "./search-events.ts";
 import { stats } from "./stats.ts";
 import type { McpCall, Tool } from "./tool.ts";
+import { trigger } from "./trigger.ts";
 import { waitForLoop } from "./wait-for-loop.ts";
 import { whyFailed } from "./why-failed.ts";
 
@@ -21,6 +23,8 @@ const tools: readonly Tool[] = [
   searchEvents,
   readOutput,
   stats,
+  runSql,
+  trigger,
 ];
 
 const instructions = `Tapedeck records what development tools do (Skaffold, rkt, Vagrant), and answers what happened and why.

@@ -1,5 +1,6 @@
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { EventJson } from "@tapedeck/shared/events/json";
+import { parseFilter } from "@tapedeck/shared/filter/filter";
 import { timeoutSignal } from "@tapedeck/shared/sync/timers";
 import { z } from "zod";
 import { comparisonJson } from "../tapedeck/compare/comparison-json.ts";
@@ -78,9 +79,16 @@ async function nextEnd(
   { apis, context }: McpCall,
   { source, after = "now", ms }: Wait,
 ): Promise<{ readonly position: string; readonly ended?: EventJson }> {
-  const signal = AbortSignal.any([context.signal, timeoutSignal(ms)]);
   const filter = { kinds: endings, ...(source !== undefined && { sources: [source] }) };
-  const opened = await apis.tapedeck.subscribe({ after, filter }, { ...context, signal });
+  // What is over already is found by the index of the log, sooner than by following it.
+  const { workspace } = context;
+  const page = { workspace, filter: parseFilter(filter), after, limit: 1, signal: context.signal };
+  const known = await apis.tapedeck.events(page, context);
+  const [ended] = known.items;
+  if (ended !== undefined) return { position: ended.position, ended };
+  const signal = AbortSignal.any([context.signal, timeoutSignal(ms)]);
+  const from = known.nextPage ?? known.position;
+  const opened = await apis.tapedeck.subscribe({ after: from, filter }, { ...context, signal });
   let { position } = opened;
   for await (const some of opened.messages) {
     for (const message of allOf(some)) {

@@ -16,6 +16,7 @@ import type { Page } from "./lists.ts";
 import { indexedLog } from "./log-index/indexed-log.ts";
 import { type SubscriptionMessage, type SubscriptionMessages, stateMessage } from "./messages.ts";
 import { pace, type ReplaySpeed } from "./pace.ts";
+import { type SqlApi, sqlApi } from "./sql/sql.ts";
 import { type LoadedState, type StateApiDeps, type StateReply, stateAnswer, stateReader } from "./state.ts";
 import { type StatsApi, statsApi } from "./stats.ts";
 import { type StatusDeps, statusOf } from "./status.ts";
@@ -57,6 +58,8 @@ export type TapedeckApi = {
     request: EventsPageRequest,
     viewer: Pick<CallContext, "workspace" | "roles" | "developer">,
   ) => Promise<Page<EventJson>>;
+  /** Runs a query as the logins for SQL of the caller's workspace do. */
+  readonly sql: SqlApi;
   /** The differences between two loops, sessions or sources. */
   readonly compare: CompareApi;
   readonly subscribe: (request: SubscribeRequest, context: CallContext) => Promise<OpenSubscription>;
@@ -106,6 +109,7 @@ export function tapedeckApi(deps: TapedeckApiDeps): TapedeckApi {
     lists: listsApi(query),
     stats: statsApi({ query, compareDevelopers }),
     status: (caller) => statusOf({ query, log: log(), services }, caller),
+    sql: sqlApi(query),
     state: async (context) => stateAnswer(await readState(context)),
     stateMessages: readState,
     events: eventsPage({ ...pageDeps, holes }, pages),

@@ -13,6 +13,7 @@ import { type Database, openDatabase } from "../database.ts";
 import { migrate } from "../migrate.ts";
 import { letReadersIn, limitReaders } from "./grants.ts";
 import { type ReaderLimits, readerLimits } from "./limits.ts";
+import { ownLogin } from "./own-logins.ts";
 import { readable } from "./relations.ts";
 import { endOverdue, watchReaders } from "./watch-readers.ts";
 import { createLogin, dropLogin, logins } from "./workspace-logins.ts";
@@ -297,6 +298,20 @@ describe("a login of a workspace", () => {
     expect((await bob.query("select * from tapedeck.events")).rows).toEqual([]);
     const none = await createLogin(ours, { workspace: "initech", limits });
     expect(await workspacesSeen(await as(none.login, none.password), "sessions")).toEqual([]);
+  });
+
+  it("is made once for query itself, and again when somebody has dropped it", async () => {
+    const before = (await logins(ours)).length;
+    const own = () => ownLogin(ours, { workspace: "globex", limits });
+    const [first, second] = await Promise.all([own(), own()]);
+    expect(second).toEqual(first);
+    expect(await workspacesSeen(await ours.connect({ login: first }), "sessions")).toEqual(["globex"]);
+    await dropLogin(ours, first.user);
+    const again = await own();
+    expect(again.user).not.toBe(first.user);
+    expect(await workspacesSeen(await ours.connect({ login: again }), "sessions")).toEqual(["globex"]);
+    expect(await logins(ours)).toHaveLength(before + 1);
+    await dropLogin(ours, again.user);
   });
 
   it("learns nothing of other workspaces by its own conditions: not by EXPLAIN, estimates or counters", async () => {

@@ -1,0 +1,18 @@
+import { createInterface } from "node:readline";
+import { rawOutput } from "../../display/output.ts";
+import { httpBase } from "../../gateway-address.ts";
+import { McpBridge } from "./bridge.ts";
+
+export type McpOptions = { readonly url?: string; readonly allowTrigger?: boolean };
+
+/** Ends with the input: an assistant that is gone reads no answers. */
+export async function mcp({ url, allowTrigger = false }: McpOptions): Promise<void> {
+  const { base, headers } = httpBase(url);
+  const bridge = new McpBridge({
+    base,
+    headers: { ...headers, ...(allowTrigger && { "tapedeck-allow-trigger": "true" }) },
+    write: (message) => rawOutput.write(`${message}\n`),
+  });
+  for await (const line of createInterface({ input: process.stdin })) bridge.take(line);
+  bridge.end();
+}

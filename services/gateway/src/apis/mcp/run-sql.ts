@@ -1,0 +1,29 @@
+import { z } from "zod";
+import { Answer, jsonData, tokensField } from "./answer.ts";
+import { tool } from "./tool.ts";
+
+export const runSql = tool({
+  name: "run_sql",
+  title: "Ask in SQL",
+  description:
+    "Runs one read-only query (Postgres) on the tables of the record, for what no other tool counts. Tables and views: sources, sessions, events, operations, " +
+    "loops, loop_times, finished_loops, failures, build_times, time_to_green, flaky_artifacts, slowest_artifacts, command_times, pod_runs … " +
+    "Their columns: select table_name, column_name, data_type from information_schema.columns where table_schema = 'tapedeck'.",
+  input: z.strictObject({
+    sql: z.string().min(1).max(20_000).describe("One `select`, or one with `with`."),
+    limit: z.int().min(1).max(1_000).default(100).describe("The most rows."),
+    tokens: tokensField,
+  }),
+  async answer({ sql, limit, tokens }, { apis, context, page }) {
+    const { columns, rows, isMore, position } = await apis.tapedeck.sql(context, { sql, maxRows: limit });
+    const answer = new Answer(tokens);
+    answer.say(jsonData(columns));
+    const taken = answer.take(rows.map(jsonData));
+    if (rows.length === 0) answer.say("No row.");
+    if (taken < rows.length)
+      answer.leaveOut(`${rows.length - taken} of ${rows.length} rows. Ask with more \`tokens\`, or for less.`);
+    if (isMore) answer.leaveOut(`rows after the first ${limit}. Ask with a larger \`limit\`, or sum them up.`);
+    const again = "the tables have at least this; a query is always of now";
+    return answer.end({ position, page: `${page}/`, again });
+  },
+});

@@ -1,0 +1,35 @@
+import { UserIntentRequest } from "@tapedeck/proto/skaffold/v1/skaffold";
+import { z } from "zod";
+import { type ControlMethod, skaffoldMethods } from "../skaffold/methods.ts";
+import { Answer } from "./answer.ts";
+import { tool } from "./tool.ts";
+
+export const trigger = tool({
+  name: "trigger",
+  title: "Build, sync or deploy now",
+  description:
+    "Makes a running Skaffold build, sync or deploy what has changed, now. It changes what runs in the cluster: use it only when the user asks for that. " +
+    "Skaffold does not say how it goes: call wait_for_loop with the position of the answer.",
+  controls: true,
+  input: z.strictObject({
+    source: z.string().optional().describe("`alice/shop`. Default: the only Skaffold there is."),
+    action: z.enum(["build", "sync", "deploy"]),
+  }),
+  async answer({ source, action }, { apis, context, page }) {
+    const { workspace, signal } = context;
+    // The first effects may be recorded before the answer.
+    const now = { workspace, filter: {}, after: "now", limit: 1, signal };
+    const { position } = await apis.tapedeck.events(now, context);
+    const intent = { build: false, sync: false, deploy: false, devloop: false, [action]: true };
+    const request = UserIntentRequest.encode({ intent }).finish();
+    await apis.skaffold.control(execute, request, { ...context, ...(source !== undefined && { source }) });
+    const answer = new Answer(500);
+    answer.say(`Skaffold has taken the request to ${action}. With nothing changed, nothing runs.`);
+    answer.say(`Call wait_for_loop with after ${position} to see how it goes.`);
+    return answer.end({ position, page: `${page}/`, again: "what the call sets off is recorded `after` it" });
+  },
+});
+
+const execute = skaffoldMethods.find(
+  (method): method is ControlMethod => method.kind === "control" && method.action === "execute" && method.api === "v1",
+) as ControlMethod;

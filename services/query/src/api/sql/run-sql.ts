@@ -1,0 +1,104 @@
+import type { RunSqlRequest, RunSqlResponse } from "@tapedeck/proto/tapedeck/v1/query";
+import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
+import type pg from "pg";
+import type { ReaderLimits } from "../../db/access/limits.ts";
+import { ownLogin } from "../../db/access/own-logins.ts";
+import { LeakyPlansError, RolesRefusedError } from "../../db/access/workspace-logins.ts";
+import { isStatementTimeout } from "../../db/away.ts";
+import { settingInteger } from "../../db/setting-integer.ts";
+import type { ApiDeps, CallScope } from "../deps.ts";
+
+const most = { rows: 1_000, columns: 100, characters: 2_000 };
+
+export type SqlLimits = {
+  readonly readers: ReaderLimits;
+  /** The longest time that a call may take. */
+  readonly timeoutMs: number;
+};
+
+/**
+ * Runs a query as a login of its workspace, with the rights and limits of all such logins: it sees what they see. Values are
+ * texts that Postgres cuts, so that no answer is large here.
+ */
+export function runSql(limits: SqlLimits) {
+  return async (
+    { workspace, database }: ApiDeps,
+    { developer, sql, max_rows: rows }: RunSqlRequest,
+    { signal }: CallScope,
+  ): Promise<RunSqlResponse> => {
+    try {
+      const login = await ownLogin(database(), {
+        workspace,
+        developer: developer || undefined,
+        limits: limits.readers,
+      });
+      const client = await database().connect({ login });
+      const stop = () => void client.end().catch(() => {});
+      signal.addEventListener("abort", stop, { once: true });
+      try {
+        return await rowsOf(client, sql.replace(/[\s;]+$/, ""), Math.min(rows || most.rows, most.rows), limits);
+      } finally {
+        signal.removeEventListener("abort", stop);
+        stop();
+      }
+    } catch (error) {
+      throw asRefusal(error);
+    }
+  };
+}
+
+async function rowsOf(client: pg.Client, sql: string, maxRows: number, limits: SqlLimits): Promise<RunSqlResponse> {
+  const ms = Math.min(limits.readers.statementMs, limits.timeoutMs);
+  await client.query("begin transaction read only");
+  await client.query(`set local statement_timeout = ${settingInteger(ms)}`);
+  // By itself it is one whole query, or Postgres refuses it here. So it is one in parentheses, too.
+  await alone(client, `declare answer no scroll cursor for ${sql}`);
+  const { fields } = await client.query("fetch 0 from answer");
+  await client.query("close answer");
+  if (fields.length === 0) throw invalidArgument("the query has no columns", "sql");
+  if (fields.length > most.columns) throw invalidArgument(`the query has more than ${most.columns} columns`, "sql");
+  const names = fields.map((_, index) => `c${index}`);
+  const cut = names.map((name) => `left(${name}::text, ${most.characters + 1})`).join(", ");
+  const { rows } = await alone(
+    client,
+    `select ${cut} from (\n${sql}\n) answer (${names.join(", ")}) limit ${maxRows + 1}`,
+  );
+  return {
+    columns: fields.map(({ name }) => name),
+    rows: rows.slice(0, maxRows).map((values) => ({ json: JSON.stringify(values.map(shortened)) })),
+    is_more: rows.length > maxRows,
+  };
+}
+
+/** A single statement: Postgres refuses several in one. */
+async function alone(client: pg.Client, text: string): Promise<pg.QueryArrayResult<(string | null)[]>> {
+  // pg's types lack `queryMode`.
+  const query: pg.QueryArrayConfig & { readonly queryMode: "extended" } = {
+    text,
+    rowMode: "array",
+    queryMode: "extended",
+  };
+  return client.query<(string | null)[]>(query);
+}
+
+function shortened(value: string | null): string | null {
+  return value === null || value.length <= most.characters ? value : `${value.slice(0, most.characters)}…`;
+}
+
+/** What Postgres says of the query is for its author. It may hold recorded values, so it stands in quotes. */
+function asRefusal(error: unknown): unknown {
+  if (error instanceof TapedeckError || !(error instanceof Error)) return error;
+  if (error instanceof LeakyPlansError || error instanceof RolesRefusedError) {
+    const message = `SQL for one workspace is not possible on this Postgres: ${error.message}`;
+    return new TapedeckError("forbidden", message, {}, { cause: error });
+  }
+  if (isStatementTimeout(error)) return error;
+  const code = "code" in error ? String(error.code) : "";
+  if (code === "53300") {
+    return new TapedeckError("limit_exceeded", "too many queries at once: try again in a moment", {}, { cause: error });
+  }
+  // Classes of errors that a query makes: its syntax, names, rights, values, and what it needs.
+  if (!/^(0A|21|22|25|26|2B|34|38|42|53|54)/.test(code)) return error;
+  const hint = "hint" in error && typeof error.hint === "string" ? ` (${error.hint})` : "";
+  return invalidArgument(`Postgres refuses the query: ${JSON.stringify(error.message + hint)}`, "sql");
+}
