@@ -1,11 +1,11 @@
-import { encodeBatch, eventsIn } from "@tapedeck/shared/log/batch";
+import { encodeEvents, eventsIn } from "@tapedeck/shared/log/batch";
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import { sequenceOf } from "@tapedeck/shared/log/offset";
 import { connect, headers, type NatsConnection } from "nats";
 import { now, SightingLog, type Sightings } from "../frame/arrivals.ts";
 
 /**
- * The log's server without Tapedeck in between: record batches of up to 64 KiB, one plain publish in flight, fenced by
+ * The log's server without Tapedeck in between: record batches of up to 64 KiB, not compressed, one plain publish in flight, fenced by
  * the expected last sequence of the subject.
  */
 
@@ -85,7 +85,7 @@ function nextPack(from: number, until: number): Uint8Array[] {
 async function publishPack(pack: readonly Uint8Array[]): Promise<void> {
   const fence = headers();
   fence.set("Nats-Expected-Last-Subject-Sequence", String(lastSeq));
-  const answer = await nats.request(subject, encodeBatch(pack), { headers: fence, timeout: 10_000 });
+  const answer = await nats.request(subject, encodeEvents(pack), { headers: fence, timeout: 10_000 });
   const { seq, error } = answer.json<{ seq?: number; error?: { description: string } }>();
   if (seq === undefined) throw new Error(error?.description ?? "no answer");
   lastSeq = seq;

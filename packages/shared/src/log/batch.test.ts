@@ -1,23 +1,53 @@
+import { zstdCompressSync, zstdDecompressSync } from "node:zlib";
 import { Event, Original } from "@tapedeck/proto/tapedeck/v1/event";
-import { RecordBatch } from "@tapedeck/proto/tapedeck/v1/log";
+import { type ChannelEvents, RecordBatch } from "@tapedeck/proto/tapedeck/v1/log";
 import { expect, it } from "vitest";
 import { decodeEvent, encodeEvent } from "../events/codec.ts";
 import { sourceName } from "../source.ts";
 import { testEvent } from "../testing/log-messages.ts";
 import { encodeBatch, eventsIn, frameOf, labelsOf, sessionOf } from "./batch.ts";
+import { bytesInMemory } from "./channel-events.ts";
 import { indexesPerMessage } from "./offset.ts";
 
 const alice = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
 
-it.each([0, 100, 127, 128, 16_383, 16_384, 2_097_152])(
-  "events of %i bytes more come back, as the wire says",
+it.each([0, 100, 127, 128, 2_097_152])(
+  "small and very large events come back, as the wire says: %i bytes more",
   (size) => {
     const original = Original.fromPartial({ type: "x", bytes: Buffer.alloc(size, 7) });
     const events = [1, 2, 3].map((ordinal) => testEvent(alice, ordinal, { original }));
     const body = encodeBatch(events.map(encodeEvent));
     expect(eventsIn(body).map(decodeEvent)).toEqual(events);
     expect(RecordBatch.decode(body)).toEqual(RecordBatch.fromPartial({ events }));
-    expect(Buffer.from(RecordBatch.encode({ events }).finish()).equals(body)).toBe(true);
+    expect(Buffer.from(RecordBatch.encode({ events, channels: [] }).finish()).equals(body)).toBe(true);
+    expect(bytesInMemory(body)).toBe(body.byteLength);
+  },
+);
+
+it.each([1_024, 16_383, 16_384, 150_000])(
+  "other batches are compressed by channel, as the wire says: %i bytes more",
+  (size) => {
+    const original = Original.fromPartial({ type: "x", bytes: Buffer.alloc(size, 7) });
+    const events = ["v2", "v1", "v2", "v2", "v1"].map((channel, at) => testEvent(alice, at, { channel, original }));
+    const encoded = events.map(encodeEvent);
+    const body = encodeBatch(encoded);
+    expect(eventsIn(body).map(decodeEvent)).toEqual(events);
+    expect(Buffer.from(encodeBatch(encoded)).equals(body)).toBe(true);
+    const { channels, events: beside } = RecordBatch.decode(body);
+    expect(beside).toEqual([]);
+    const held = channels.map((part) => {
+      const plain = zstdDecompressSync(part.events);
+      expect(plain.byteLength).toBe(part.size);
+      return { channel: part.channel, indexes: part.indexes, events: RecordBatch.decode(plain).events };
+    });
+    const of = (channel: string, indexes: readonly number[]) => ({
+      channel,
+      indexes,
+      events: indexes.map((at) => events[at]),
+    });
+    expect(held).toEqual([of("v2", [0, 2, 3]), of("v1", [1, 4])]);
+    expect(body.byteLength).toBeLessThan(size);
+    expect(bytesInMemory(body)).toBeGreaterThan(encoded.reduce((sum, { byteLength }) => sum + byteLength, 0));
   },
 );
 
@@ -62,12 +92,41 @@ it("of bytes that are no event there is no frame", () => {
   }
 });
 
-it.each([
+const two = () => ({ channels: ["v1", "v2"].map((channel, index) => partOf(channel, [index])), events: [] as Event[] });
+
+function partOf(channel: string, indexes: readonly number[], events = indexes.length): ChannelEvents {
+  const all = Array.from({ length: events }, (_, at) => testEvent(alice, at, { channel }));
+  const plain = RecordBatch.encode({ events: all, channels: [] }).finish();
+  return { channel, indexes: [...indexes], size: plain.byteLength, events: zstdCompressSync(plain) };
+}
+
+function changed(change: (batch: RecordBatch, first: ChannelEvents) => void): Uint8Array {
+  const batch: RecordBatch = two();
+  change(batch, batch.channels[0] as ChannelEvents);
+  return RecordBatch.encode(batch).finish();
+}
+
+it("a batch by channel is read that another program has written", () => {
+  const events = eventsIn(changed(() => {})).map(decodeEvent);
+  expect(events.map(({ channel }) => channel)).toEqual(["v1", "v2"]);
+});
+
+it.each<[string, Uint8Array]>([
   ["nothing", new Uint8Array()],
   ["text", new TextEncoder().encode("no event")],
   ["bytes", new Uint8Array([255, 255, 255])],
   ["half a batch", encodeBatch([encodeEvent(testEvent(alice, 1))]).slice(0, -1)],
   ["more events than a position can count", encodeBatch(Array(indexesPerMessage + 1).fill(new Uint8Array()))],
+  ["half a batch by channel", changed(() => {}).slice(0, -1)],
+  ["a batch in both forms", changed((batch) => batch.events.push(testEvent(alice, 1)))],
+  ["bytes that were not compressed", changed((_, first) => Object.assign(first, { events: Buffer.from("no frame") }))],
+  ["a channel that is smaller than it says", changed((_, first) => Object.assign(first, { size: first.size + 1 }))],
+  ["a channel that is larger than it says", changed((_, first) => Object.assign(first, { size: first.size - 1 }))],
+  ["a channel that would fill the memory", changed((_, first) => Object.assign(first, { size: 2 ** 31 }))],
+  ["two events with one index", changed((_, first) => Object.assign(first, { indexes: [1] }))],
+  ["an index that no position has", changed((_, first) => Object.assign(first, { indexes: [indexesPerMessage] }))],
+  ["an index without an event", changed((_, first) => Object.assign(first, partOf("v1", [0, 2], 1)))],
+  ["an event without an index", changed((_, first) => Object.assign(first, partOf("v1", [0], 2)))],
 ])("%s is no batch", (_, body) => {
   expect(() => eventsIn(body)).toThrow();
 });

@@ -1,4 +1,14 @@
 import { asBuffer } from "../as-buffer.ts";
+import {
+  type ChannelPart,
+  type ChannelPlaces,
+  channelsField,
+  channelsIn,
+  compressedBytes,
+  encodeChannels,
+  inBothForms,
+  isByChannel,
+} from "./channel-events.ts";
 import { Fields } from "./fields.ts";
 import { indexesPerMessage } from "./offset.ts";
 
@@ -24,8 +34,19 @@ const originalSizeField = 3;
 
 /** The same events give the same bytes. */
 export function encodeBatch(events: readonly Uint8Array[]): Uint8Array {
-  const total = events.reduce((sum, { byteLength }) => sum + 1 + varintBytes(byteLength) + byteLength, 0);
-  const body = new Uint8Array(total);
+  const total = bytesTogether(events);
+  return total < compressedBytes.min || total > compressedBytes.max
+    ? encodeEvents(events)
+    : encodeChannels(partsOf(events));
+}
+
+function bytesTogether(events: readonly Uint8Array[]): number {
+  return events.reduce((sum, { byteLength }) => sum + 1 + varintBytes(byteLength) + byteLength, 0);
+}
+
+/** A batch that is not compressed, whatever its size. */
+export function encodeEvents(events: readonly Uint8Array[]): Uint8Array {
+  const body = new Uint8Array(bytesTogether(events));
   let at = 0;
   for (const event of events) {
     body[at++] = eventsTag;
@@ -38,43 +59,110 @@ export function encodeBatch(events: readonly Uint8Array[]): Uint8Array {
   return body;
 }
 
+function partsOf(events: readonly Uint8Array[]): readonly ChannelPart[] {
+  const byChannel = new Map<string, { readonly indexes: number[]; readonly events: Uint8Array[] }>();
+  for (const [index, event] of events.entries()) {
+    const channel = channelOf(event);
+    const part = byChannel.get(channel) ?? { indexes: [], events: [] };
+    part.indexes.push(index);
+    part.events.push(event);
+    byChannel.set(channel, part);
+  }
+  return Array.from(byChannel, ([channel, { indexes, events }]) => ({
+    channel,
+    indexes,
+    events: encodeEvents(events),
+  }));
+}
+
 /**
- * The encoded events, in order, without a copy.
+ * The encoded events, in order, without a copy where they are not compressed.
  * @throws when the bytes are not a batch
  */
 export function eventsIn(body: Uint8Array): readonly Uint8Array[] {
-  const places = new EventPlaces(body);
+  const places = eventPlaces(body);
   const events: Uint8Array[] = [];
-  while (places.next()) events.push(body.subarray(places.start, places.end));
+  while (places.next()) events.push(places.bytes.subarray(places.start, places.end));
   return events;
 }
 
 /** Goes through a batch event by event, for readers who want few of them. */
-export class EventPlaces {
+export type EventPlaces = {
+  /** Where the present event stands: in `bytes` from `start` to `end`. */
+  readonly bytes: Buffer;
+  readonly start: number;
+  readonly end: number;
+  readonly index: number;
+  /** Goes to the next event; false at the end. @throws when the bytes are not a batch, which may be known only at their end */
+  next(): boolean;
+};
+
+/** `isWanted`: other channels may be left out. @throws when the bytes are not a batch */
+export function eventPlaces(body: Uint8Array, isWanted: (channel: string) => boolean = () => true): EventPlaces {
+  const bytes = asBuffer(body);
+  return isByChannel(bytes) ? new PlacesByChannel(channelsIn(bytes, isWanted)) : new PlacesInOrder(bytes);
+}
+
+class PlacesInOrder implements EventPlaces {
+  readonly bytes: Buffer;
   readonly #fields: Fields;
-  /** The place of the present event. */
   index = -1;
   start = 0;
   end = 0;
 
-  constructor(body: Uint8Array) {
+  constructor(body: Buffer) {
+    this.bytes = body;
     this.#fields = new Fields(body);
   }
 
-  /** Goes to the next event; false at the end. @throws when the bytes are not a batch, which may be known only at their end */
   next(): boolean {
     const fields = this.#fields;
     while (fields.next()) {
+      if (fields.field === channelsField) throw new Error(inBothForms);
       if (!fields.isContent || fields.field !== eventsField) continue;
       this.index++;
       this.start = fields.start;
       this.end = fields.end;
-      if (this.index === indexesPerMessage) throw new Error(`more than ${indexesPerMessage} events in one message`);
+      checkIndex(this.index);
       return true;
     }
     if (this.index < 0) throw new Error("no events in a message");
     return false;
   }
+}
+
+/** Brings the events of all channels into their order. */
+class PlacesByChannel implements EventPlaces {
+  readonly #channels: readonly ChannelPlaces[];
+  #present: ChannelPlaces | undefined;
+  bytes: Buffer = Buffer.alloc(0);
+  index = -1;
+  start = 0;
+  end = 0;
+
+  constructor(channels: readonly ChannelPlaces[]) {
+    this.#channels = channels;
+  }
+
+  next(): boolean {
+    this.#present?.next();
+    let first: ChannelPlaces | undefined;
+    for (const channel of this.#channels)
+      if (channel.index < (first?.index ?? Number.POSITIVE_INFINITY)) first = channel;
+    if (first === undefined) return false;
+    if (first.index <= this.index) throw new Error("two events at one index of a message");
+    checkIndex(first.index);
+    this.#present = first;
+    this.bytes = first.bytes;
+    this.index = first.index;
+    this.start = first.start;
+    this.end = first.end;
+    return true;
+  }
+}
+
+function checkIndex(index: number): void {
+  if (index >= indexesPerMessage) throw new Error(`more than ${indexesPerMessage} events in one message`);
 }
 
 /** The fields that filters read first. They stand at the beginning, so that the rest need not be read. */
@@ -89,6 +177,14 @@ export function labelsOf(event: Uint8Array): { readonly channel: string; readonl
     else if (fields.field === kindField) return { channel, kind: bytes.toString("utf8", fields.start, fields.end) };
   }
   return { channel, kind: "" };
+}
+
+function channelOf(event: Uint8Array): string {
+  const fields = new Fields(event);
+  while (fields.next() && fields.field <= channelField) {
+    if (fields.field === channelField) return asBuffer(event).toString("utf8", fields.start, fields.end);
+  }
+  return "";
 }
 
 /** Undefined when the bytes are not an event; empty for one about the source as a whole. */
@@ -106,21 +202,17 @@ export function sessionOf(event: Uint8Array): string | undefined {
 
 /** The same as `labelsOf` for one event after the other of a batch, but only where they stand: most repeat known ones. */
 export class LabelPlaces {
-  readonly #fields: Fields;
+  readonly #fields = new Fields(Buffer.alloc(0));
   channelStart = 0;
   channelEnd = 0;
   kindStart = 0;
   kindEnd = 0;
 
-  constructor(body: Uint8Array) {
-    this.#fields = new Fields(body);
-  }
-
   /** @throws RangeError when the bytes are not an event */
-  find(start: number, end: number): void {
+  find({ bytes, start, end }: EventPlaces): void {
     const fields = this.#fields;
     this.channelStart = this.channelEnd = this.kindStart = this.kindEnd = start;
-    fields.begin(start, end);
+    fields.begin(bytes, start, end);
     while (fields.next() && fields.field <= kindField) {
       if (!fields.isContent) continue;
       if (fields.field === channelField) {

@@ -3,7 +3,7 @@
  * object, so that no unused field costs anything.
  */
 export class Fields {
-  readonly #bytes: Uint8Array;
+  #bytes: Uint8Array;
   #at: number;
   #end: number;
   /** The present field's number. */
@@ -23,8 +23,9 @@ export class Fields {
     this.#end = end;
   }
 
-  /** Goes on with the bytes from `start` to `end`, for another message among the same bytes. */
-  begin(start: number, end: number): void {
+  /** Goes on with another message, which stands in the bytes from `start` to `end`. */
+  begin(bytes: Uint8Array, start: number, end: number): void {
+    this.#bytes = bytes;
     this.#at = start;
     this.#end = end;
   }
@@ -58,6 +59,11 @@ export class Fields {
     }
     if (this.#at > this.#end) throw new RangeError("a field goes on after the end");
     return true;
+  }
+
+  /** The next of a field's packed numbers, which are the bytes here; undefined at the end. @throws RangeError as `next` */
+  nextNumber(): number | undefined {
+    return this.#at < this.#end ? this.#varint() : undefined;
   }
 
   #varint(): number {

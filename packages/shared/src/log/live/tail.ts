@@ -13,6 +13,7 @@
 import { ownChannel } from "../../events/kinds.ts";
 import { backoff, delay } from "../../sync/delay.ts";
 import { startTimer, stopTimer, type Timer } from "../../sync/timers.ts";
+import { bytesInMemory } from "../channel-events.ts";
 import { infoOfLeader } from "../cluster/leader-info.ts";
 import { epochOf } from "../epoch.ts";
 import { LogReplacedError, type RecordedEvent } from "../log.ts";
@@ -251,7 +252,7 @@ class LogTail implements Tail {
     const events = this.#deps.readMessage(message);
     this.#last = message.seq;
     // The message stays in memory until the last of its events has left the ring.
-    const bytes = message.data.byteLength / events.length;
+    const bytes = bytesInMemory(message.data) / events.length;
     for (const event of events) {
       const entry = new SharedEvent(message, event);
       const erasure = mayErase(entry) ? entry.decode()?.event : undefined;

@@ -1,7 +1,9 @@
+import { RecordBatch } from "@tapedeck/proto/tapedeck/v1/log";
 import { expect, it } from "vitest";
 import { sourceName } from "../../source.ts";
 import { newEvent } from "../../testing/log-messages.ts";
 import { encodeBatch } from "../batch.ts";
+import type { NewEvent } from "../log.ts";
 import { offsetOf } from "../offset.ts";
 import { eventSubject } from "../subjects.ts";
 import { type EventSelection, messageReader } from "./decode.ts";
@@ -44,5 +46,23 @@ it("gives no event of a message that is no batch, though that shows only at its 
   const { event, subject } = newEvent(source, 1);
   const data = encodeBatch([event, event]).slice(0, -1);
   expect(readMessage({ seq: 5, recordedAtMs: 0, subject, data })).toEqual([]);
+  expect(warnings).toHaveLength(1);
+});
+
+it("decompresses of a message only the channels that are wanted", () => {
+  const warnings: string[] = [];
+  const readMessage = messageReader((message) => warnings.push(message));
+  const summary = "x".repeat(2_000);
+  const events = ["v2", "v1", "v2", "v1"].map((channel, at) => newEvent(source, at, { channel, summary }));
+  const batch = RecordBatch.decode(encodeBatch(events.map(({ event }) => event)));
+  for (const part of batch.channels) if (part.channel === "v2") part.events = Buffer.from("broken");
+  const { subject } = events[0] as NewEvent;
+  const message = { seq: 5, recordedAtMs: 0, subject, data: RecordBatch.encode(batch).finish() };
+  const v1 = readMessage(message, { ofChannel: (channel) => channel === "v1" });
+  expect(v1.map(({ offset, bytes }) => [offset, bytes])).toEqual(
+    [1, 3].map((index) => [offsetOf(5, index), Buffer.from(events[index]?.event ?? [])]),
+  );
+  expect(warnings).toEqual([]);
+  expect(readMessage(message)).toEqual([]);
   expect(warnings).toHaveLength(1);
 });

@@ -1,6 +1,5 @@
-import { asBuffer } from "../../as-buffer.ts";
 import { decodeEvent } from "../../events/codec.ts";
-import { EventPlaces, LabelPlaces, sessionOf } from "../batch.ts";
+import { type EventPlaces, eventPlaces, LabelPlaces, sessionOf } from "../batch.ts";
 import { type ErasedSessions, nothingErased } from "../erasures/erased-sessions.ts";
 import type { HeldEvent, RecordedEvent } from "../log.ts";
 import { type Offset, offsetOf, type Sequence } from "../offset.ts";
@@ -39,25 +38,26 @@ export function messageReader(warn: Warn, erased: ErasedSessions = nothingErased
   const subjects = new SubjectNames();
   return (message, { at: matchesOffset, ofChannel: matchesChannel, of: matchesSubject } = {}) => {
     let events: HeldEvent[] = [];
-    const body = asBuffer(message.data);
     const byLabels = subjects.of(message.subject);
-    const labels = new LabelPlaces(body);
-    const readOne = (offset: Offset, start: number, end: number) => {
-      labels.find(start, end);
-      const channel = byLabels.channelAt(body, labels);
+    const labels = new LabelPlaces();
+    const readOne = (offset: Offset, place: EventPlaces) => {
+      labels.find(place);
+      const { bytes } = place;
+      const channel = byLabels.channelAt(bytes, labels);
       if (matchesChannel?.(channel.name) === false) return;
-      const subject = channel.subjectAt(body, labels);
+      const subject = channel.subjectAt(bytes, labels);
       if (matchesSubject?.(subject) === false) return;
-      const event = new EventInMessage(message, offset, subject, body.subarray(start, end), { report, erased });
+      const held = bytes.subarray(place.start, place.end);
+      const event = new EventInMessage(message, offset, subject, held, { report, erased });
       if (event.bytes !== undefined) events.push(event);
     };
     try {
-      const places = new EventPlaces(body);
+      const places = eventPlaces(message.data, matchesChannel);
       while (places.next()) {
         const offset = offsetOf(message.seq, places.index);
         if (matchesOffset?.(offset) === false) continue;
         try {
-          readOne(offset, places.start, places.end);
+          readOne(offset, places);
         } catch (err) {
           report(message, err);
         }

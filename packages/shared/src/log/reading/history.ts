@@ -14,6 +14,7 @@ import { abortable } from "../../sync/abortable.ts";
 import { backoff, delay } from "../../sync/delay.ts";
 import type { Semaphore } from "../../sync/semaphore.ts";
 import { startTimer, stopTimer, timeoutSignal } from "../../sync/timers.ts";
+import { bytesInMemory } from "../channel-events.ts";
 import type { Shift } from "../live/shift.ts";
 import { LogReplacedError } from "../log.ts";
 import type { Sequence } from "../offset.ts";
@@ -40,10 +41,13 @@ export type HistoryDeps<T> = StreamAccess & {
   readonly maxSilenceMs?: number;
 };
 
+/** The most messages that one pull brings, and their bytes as they are stored. */
+export type PullSize = { readonly messages: number; readonly bytes: number };
+
 /** The most that one turn reads, which bounds what a paused reader holds. A single message always fits. */
 const pullBytes = 1024 * 1024;
 const largestPull = 1_000;
-const firstPull = 64;
+const firstPull: PullSize = { messages: 64, bytes: pullBytes };
 
 /**
  * Messages of a pull are given together up to this: most hold little for the reader, and a batch of its own would cost more
@@ -104,7 +108,7 @@ function takeTogether<T>(
     const found = read(message);
     batch.push(...found);
     // A batch that waits for its reader holds the messages of its events.
-    if (found.length > 0) bytes += message.data.byteLength;
+    if (found.length > 0) bytes += bytesInMemory(message.data);
     upTo = message.seq;
     if (batch.length >= together.events || bytes >= together.bytes || shift.isOver) break;
   }
@@ -115,17 +119,17 @@ function takeTogether<T>(
 export type Stretch = { readonly messages: readonly Delivered[]; readonly upTo: Sequence };
 
 /**
- * The beginning of a range, as much as one pull brings, and not more than `maxMessages`. Waits while the log is unavailable.
+ * The beginning of a range, as much as one pull brings, and not more than `most`. Waits while the log is unavailable.
  * Undefined: the signal has aborted.
  * @throws OutOfRangeError where messages were dropped or can't be read, or LogReplacedError
  */
 export async function readStretch(
   deps: Omit<HistoryDeps<never>, "read">,
   range: MessageRange,
-  maxMessages: number,
+  most: PullSize,
   signal: AbortSignal,
 ): Promise<Stretch | undefined> {
-  const reader = new RangeReader(deps, range, signal, maxMessages);
+  const reader = new RangeReader(deps, range, signal, most);
   try {
     for (;;) {
       const pulled = await reader.pull();
@@ -165,7 +169,7 @@ class RangeReader {
   #reading: ConsumerProgress | undefined;
   #hasStarted = false;
   #next: Sequence;
-  #size: number;
+  #size: PullSize;
   /** Nothing is missing before the first message of a reader that takes what there is. */
   #isAnywhere: boolean;
 
@@ -186,7 +190,7 @@ class RangeReader {
 
   /** A slow reader would otherwise read the same messages again and again. */
   adjust(isSlow: boolean): void {
-    this.#size = isSlow ? 1 : Math.min(largestPull, this.#size * 2);
+    this.#size = { ...this.#size, messages: isSlow ? 1 : Math.min(largestPull, this.#size.messages * 2) };
   }
 
   forget(): void {
@@ -226,7 +230,7 @@ class RangeReader {
     const { last: end, subjects } = this.#range;
     const reading = await this.#consumer();
     // No more than the range can hold: what comes after it would be read for nothing.
-    const size = Math.min(this.#size, end - this.#next + 1);
+    const size = { ...this.#size, messages: Math.min(this.#size.messages, end - this.#next + 1) };
     const { messages, drained } = await pullSome(this.#deps, reading, size, this.#signal);
     // Another reader waits for the turn; keeping this consumer would exceed the number of turns.
     if (semaphore.waiting > 0) this.forget();
@@ -298,7 +302,7 @@ export async function* readLasts<T>(
       let pulled: Pulled;
       try {
         reading ??= { consumer: await addConsumer(deps, "last of each subject", subjects), delivered: 0 };
-        pulled = await pullSome(deps, reading, largestPull, signal);
+        pulled = await pullSome(deps, reading, { messages: largestPull, bytes: pullBytes }, signal);
       } finally {
         release();
       }
@@ -321,10 +325,10 @@ type Pulled = { readonly messages: Delivered[]; readonly drained: boolean };
 async function pullSome(
   deps: StreamAccess,
   reading: ConsumerProgress,
-  size: number,
+  { messages, bytes }: PullSize,
   signal: AbortSignal,
 ): Promise<Pulled> {
-  const pulled = await pullOnce(deps, reading, { batch: size, max_bytes: pullBytes }, signal);
+  const pulled = await pullOnce(deps, reading, { batch: messages, max_bytes: bytes }, signal);
   if (pulled.messages.length > 0 || pulled.drained) return pulled;
   return pullOnce(deps, reading, { batch: 1 }, signal); // the next message is larger than a pull
 }

@@ -1,5 +1,6 @@
 import type { StreamInfo } from "@nats-io/jetstream";
 import type { Semaphore } from "../../sync/semaphore.ts";
+import { bytesInMemory } from "../channel-events.ts";
 import type { FormerEpoch } from "../epoch.ts";
 import type { ErasedSessions } from "../erasures/erased-sessions.ts";
 import { followLog } from "../live/follow.ts";
@@ -10,7 +11,7 @@ import { Shift } from "../live/shift.ts";
 import { type Gathering, openTail } from "../live/tail.ts";
 import type { HeldBatches, HeldEvent, LogReader, LogSurvey, PageReader, RecordedEvent, StoredMessage } from "../log.ts";
 import { beyondAll, endOf, firstMessageAfter, logStart, type Offset, type Sequence, sequenceOf } from "../offset.ts";
-import { pageMessages, type ReadPage } from "../shared-history/history-page.ts";
+import { pageBytes, pagePull, type ReadPage } from "../shared-history/history-page.ts";
 import { SharedHistory } from "../shared-history/shared-history.ts";
 import { subjectMatcher } from "../subject-match.ts";
 import { channelsOf, messageFilters } from "../subjects.ts";
@@ -176,14 +177,15 @@ function eventHistory(
 function pageOfHistory(deps: Omit<HistoryDeps<never>, "read">, readMessage: ReadMessage): ReadPage {
   return async ({ first, last, subjects }, signal) => {
     const range = { first, last, subjects: messageFilters(subjects) };
-    const stretch = await readStretch(deps, range, pageMessages, signal);
+    const stretch = await readStretch(deps, range, pagePull, signal);
     if (stretch === undefined) return undefined;
     const selection = selectionOf(subjects, logStart, beyondAll);
     const events: SharedEvent[] = [];
     let bytes = 0;
     for (const message of stretch.messages) {
-      bytes += message.data.byteLength;
+      bytes += bytesInMemory(message.data);
       for (const event of readMessage(message, selection)) events.push(new SharedEvent(message, event));
+      if (bytes >= pageBytes && message !== stretch.messages.at(-1)) return { events, upTo: message.seq, bytes };
       if (deps.shift.isOver) await deps.shift.next();
     }
     return { events, upTo: stretch.upTo, bytes };

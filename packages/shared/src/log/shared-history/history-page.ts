@@ -9,9 +9,12 @@ export type PageContent = { readonly events: readonly SharedEvent[]; readonly up
 /** Undefined: the signal has aborted. */
 export type ReadPage = (range: MessageRange, signal: AbortSignal) => Promise<PageContent | undefined>;
 
-/** A page is what one pull brings. */
+/** A page is what one pull brings, up to the message with which it has so many bytes in memory. */
 export const pageMessages = 512;
 export const pageBytes = 1024 * 1024;
+
+/** Compressed batches of so many bytes together make about one page. */
+export const pagePull = { messages: pageMessages, bytes: 192 * 1024 } as const;
 
 /** What an empty page counts. */
 const minPageBytes = 16 * 1024;
