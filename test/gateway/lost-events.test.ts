@@ -9,7 +9,7 @@ import { formatPosition } from "@tapedeck/shared/log/position";
 import { streamOf } from "@tapedeck/shared/log/subjects";
 import { sourceName } from "@tapedeck/shared/source";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
-import { testWriter } from "@tapedeck/shared/testing/log-messages";
+import { incompressible, testWriter } from "@tapedeck/shared/testing/log-messages";
 import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
 import { seqIn } from "@tapedeck/shared/testing/positions";
 import { until } from "@tapedeck/shared/testing/until";
@@ -35,7 +35,7 @@ async function fill(nats: TestNats): Promise<void> {
   await using log = await openLog(nc, { workspace: "default" });
   epoch = log.epoch;
   const [alice, bob, carol] = ["alice", "bob", "carol"].map((name) => testWriter(log.writer, named(name)));
-  const large = { summary: "x".repeat(60_000) };
+  const large = incompressible(60_000);
   await carol?.append(5, { session: "carol's" });
   for (let turn = 1; turn <= 50; turn++) {
     await alice?.append(4, large);

@@ -2,10 +2,11 @@ import { jetstreamManager } from "@nats-io/jetstream";
 import { scenario } from "@tapedeck/query/testing/scenario";
 import { auditEntryOf } from "@tapedeck/shared/audit/entry";
 import { openAuditStore } from "@tapedeck/shared/audit/store";
+import { eventsIn } from "@tapedeck/shared/log/batch";
 import { DeveloperErasureStore, developerKey } from "@tapedeck/shared/log/erasures/developer-erasures";
 import { answerTablesPassed } from "@tapedeck/shared/log/erasures/tables-passed";
 import { QueryMapStore } from "@tapedeck/shared/log/queries/query-map";
-import { streamOf } from "@tapedeck/shared/log/subjects";
+import { streamOf, workspaceOfStream } from "@tapedeck/shared/log/subjects";
 import { sourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
 import { openTokenStore } from "@tapedeck/shared/tokens/store";
@@ -50,6 +51,12 @@ function recorded(name: string, project: string, sessions: readonly string[], en
   return script.events;
 }
 
+/** The messages of logs may be compressed. */
+function textOf(stream: string, data: Uint8Array): string {
+  const parts = workspaceOfStream(stream) === undefined || data.length === 0 ? [data] : eventsIn(data);
+  return parts.map((part) => new TextDecoder().decode(part)).join(" ");
+}
+
 /** Where the servers still have the name, in any subject, message or row. The end of a lease goes after a minute. */
 async function places(): Promise<string[]> {
   const found: string[] = [];
@@ -57,7 +64,7 @@ async function places(): Promise<string[]> {
   for await (const { config, state } of jsm.streams.list()) {
     for (let seq = Math.max(1, state.first_seq); seq <= state.last_seq; seq++) {
       const message = await jsm.streams.getMessage(config.name, { seq });
-      const text = message === null ? "" : `${message.subject} ${new TextDecoder().decode(message.data)}`;
+      const text = message === null ? "" : `${message.subject} ${textOf(config.name, message.data)}`;
       const goes = message?.data.length === 0 && message.header.get("Nats-TTL") === "60s";
       if (text.includes(developer) && !goes) found.push(`${config.name} ${message?.subject}`);
     }

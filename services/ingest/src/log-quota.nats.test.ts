@@ -3,10 +3,10 @@ import { recordings } from "@tapedeck/fakes/recordings";
 import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import type { NewEvent } from "@tapedeck/shared/log/log";
-import { eventSubject, streamOf } from "@tapedeck/shared/log/subjects";
+import { streamOf } from "@tapedeck/shared/log/subjects";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { sourceName } from "@tapedeck/shared/source";
-import { newEvent } from "@tapedeck/shared/testing/log-messages";
+import { incompressible, newEvent } from "@tapedeck/shared/testing/log-messages";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
 import { until } from "@tapedeck/shared/testing/until";
@@ -64,15 +64,11 @@ it("a full log takes the marks of erasures, other logs take everything, and it h
   };
   const frame = (workspace: string) => {
     const source = sourceName({ workspace, developer: "alice", project: "shop", upstream: "skaffold" });
-    return { ...newEvent(source, 1), event: Buffer.alloc(10_000) };
+    return newEvent(source, 1, incompressible(10_000));
   };
   const mark = (bytes: number): NewEvent => {
     const source = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
-    return {
-      ...newEvent(source, 1),
-      subject: eventSubject(source, "tapedeck", "session.erased"),
-      event: Buffer.alloc(bytes),
-    };
+    return newEvent(source, 1, { channel: "tapedeck", kind: "session.erased", ...incompressible(bytes) });
   };
   const outcomeOf = async (workspace: string, event: NewEvent) => (await publishTo(workspace, [event])).outcome;
   await until(async () => (await outcomeOf("acme", frame("acme"))) === "refused", { message: "the log to be full" });

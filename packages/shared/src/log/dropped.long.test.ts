@@ -5,7 +5,7 @@ import { connect } from "nats";
 import { describe, expect, it } from "vitest";
 import { TapedeckError } from "../errors/errors.ts";
 import { sourceName } from "../source.ts";
-import { testWriter } from "../testing/log-messages.ts";
+import { incompressible, testWriter } from "../testing/log-messages.ts";
 import { startTestNats } from "../testing/nats.ts";
 import { testStream, testWorkspace } from "../testing/test-log.ts";
 import { until } from "../testing/until.ts";
@@ -197,7 +197,7 @@ it("a purge is seen by the first message that is left: no source begins without 
 it("a file that is missing while nats-server runs is an error with a way on, and ends no reader as complete", async () => {
   await using on = await harness();
   // Files of 8 MB.
-  await on.append(60, { original: { bytes: new Uint8Array(500_000), size: 500_000 } } as never);
+  await on.append(60, incompressible(500_000));
   // A server that has just started has no file in memory.
   await on.nats.restart();
   await until(() => on.log.reader.bounds(), { message: "the log to be back" });

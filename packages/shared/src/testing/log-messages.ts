@@ -1,4 +1,5 @@
-import { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { randomBytes } from "node:crypto";
+import { Event, Original } from "@tapedeck/proto/tapedeck/v1/event";
 import { encodeEvent } from "../events/codec.ts";
 import { type Cursor, fitTogether, type LogWriter, type NewEvent, type PublishOutcome } from "../log/log.ts";
 import { type Offset, offsetOf } from "../log/offset.ts";
@@ -28,6 +29,11 @@ export function newEvent(source: SourceName, ordinal: number, more: EventFields 
   const cursor: Cursor = { session, ordinals: { [channel]: ordinal }, frames: { [channel]: ordinal } };
   const subject = messageSubject(source, channel, kind, kind.endsWith(".written") ? "text" : "facts");
   return { subject, session, event: encodeEvent(event), cursor };
+}
+
+/** What makes an event so large, also where it is compressed. */
+export function incompressible(bytes: number): EventFields {
+  return { original: Original.fromPartial({ type: "x", bytes: randomBytes(bytes), size: BigInt(bytes) }) };
 }
 
 /** A source's writer that keeps the sequence itself, as record does when all goes well. */

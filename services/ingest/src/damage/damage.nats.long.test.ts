@@ -13,7 +13,7 @@ import { formatPosition, parsePosition } from "@tapedeck/shared/log/position";
 import { endSubjects, endsStream, streamOf } from "@tapedeck/shared/log/subjects";
 import { reportTablesEnds, type TablesEnd } from "@tapedeck/shared/log/tables-end";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
-import { newEvent, testWriter } from "@tapedeck/shared/testing/log-messages";
+import { incompressible, newEvent, testWriter } from "@tapedeck/shared/testing/log-messages";
 import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
 import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
 import { until } from "@tapedeck/shared/testing/until";
@@ -41,7 +41,7 @@ async function fill(nats: TestNats): Promise<{ alice: number; bob: number }> {
   await using log = await openLog(nc, { workspace: "default" });
   await using ends = await openTestEnds(nc, { workspace: "default", epoch: log.epoch });
   const [a, b] = [testWriter(log.writer, alice), testWriter(log.writer, bob)];
-  const large = { session, summary: "x".repeat(60_000) };
+  const large = { session, ...incompressible(60_000) };
   let last = { alice: 0, bob: 0 };
   for (let turn = 1; turn <= 50; turn++) last = { alice: await a.append(4, large), bob: await b.append(2, large) };
   for (const [source, seq, ordinal] of [[alice, last.alice, 200] as const, [bob, last.bob, 100] as const]) {

@@ -1,10 +1,9 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { Original } from "@tapedeck/proto/tapedeck/v1/event";
 import { expect, it } from "vitest";
 import type { SourceName } from "../../source.ts";
 import { Semaphore } from "../../sync/semaphore.ts";
-import { testWriter } from "../../testing/log-messages.ts";
+import { incompressible, testWriter } from "../../testing/log-messages.ts";
 import { startTestLog, testSources } from "../../testing/test-log.ts";
 import { until } from "../../testing/until.ts";
 import { logStart, offsetOf } from "../offset.ts";
@@ -20,7 +19,7 @@ it("readers that stop reading block nobody, hold nothing, and miss nothing", asy
     ring: { entries: 64, bytes: 4 * 1024 * 1024 },
   });
   const writer = testWriter(log.writer, alice);
-  const original = Original.fromPartial({ type: "x", bytes: Buffer.alloc(16 * 1024, 1) });
+  const large = incompressible(16 * 1024);
   const abort = new AbortController();
   const subscribe = () => log.reader.follow({ afterOffset: logStart, subjects: [] }, { signal: abort.signal });
   // Half of them stop in the live tail, half in the middle of history.
@@ -28,13 +27,13 @@ it("readers that stop reading block nobody, hold nothing, and miss nothing", asy
   const first = live.map((events) => events.next());
   await writer.append(1);
   for (const next of first) expect((await next).value?.offset).toBe(offsetOf(1));
-  await writer.append(200, { original });
+  await writer.append(200, large);
   collectGarbage();
   const bytes = () => process.memoryUsage().arrayBuffers + process.memoryUsage().heapUsed;
   const before = bytes();
   const behind = Array.from({ length: 20 }, subscribe);
   for (const events of behind) expect((await events.next()).value?.offset).toBe(offsetOf(1));
-  for (let i = 0; i < 19; i++) await writer.append(200, { original });
+  for (let i = 0; i < 19; i++) await writer.append(200, large);
   const total = 4_001; // 62 MiB
 
   // Others read past them, with fewer turns than there are stalled ones.
