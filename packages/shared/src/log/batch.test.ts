@@ -94,8 +94,9 @@ it("of bytes that are no event there is no frame", () => {
 
 const two = () => ({ channels: ["v1", "v2"].map((channel, index) => partOf(channel, [index])), events: [] as Event[] });
 
-function partOf(channel: string, indexes: readonly number[], events = indexes.length): ChannelEvents {
-  const all = Array.from({ length: events }, (_, at) => testEvent(alice, at, { channel }));
+function partOf(channel: string, indexes: readonly number[], events = indexes.length, letters = 0): ChannelEvents {
+  const summary = "x".repeat(letters);
+  const all = Array.from({ length: events }, (_, at) => testEvent(alice, at, { channel, summary }));
   const plain = RecordBatch.encode({ events: all, channels: [] }).finish();
   return { channel, indexes: [...indexes], size: plain.byteLength, events: zstdCompressSync(plain) };
 }
@@ -111,18 +112,21 @@ it("a batch by channel is read that another program has written", () => {
   expect(events.map(({ channel }) => channel)).toEqual(["v1", "v2"]);
 });
 
+const event = encodeEvent(testEvent(alice, 1));
+
 it.each<[string, Uint8Array]>([
   ["nothing", new Uint8Array()],
   ["text", new TextEncoder().encode("no event")],
   ["bytes", new Uint8Array([255, 255, 255])],
-  ["half a batch", encodeBatch([encodeEvent(testEvent(alice, 1))]).slice(0, -1)],
+  ["half a batch", encodeBatch([event]).slice(0, -1)],
   ["more events than a position can count", encodeBatch(Array(indexesPerMessage + 1).fill(new Uint8Array()))],
   ["half a batch by channel", changed(() => {}).slice(0, -1)],
   ["a batch in both forms", changed((batch) => batch.events.push(testEvent(alice, 1)))],
+  ["a batch in both forms, in other order", Buffer.concat([changed(() => {}), encodeBatch([event])])],
   ["bytes that were not compressed", changed((_, first) => Object.assign(first, { events: Buffer.from("no frame") }))],
   ["a channel that is smaller than it says", changed((_, first) => Object.assign(first, { size: first.size + 1 }))],
   ["a channel that is larger than it says", changed((_, first) => Object.assign(first, { size: first.size - 1 }))],
-  ["a channel that would fill the memory", changed((_, first) => Object.assign(first, { size: 2 ** 31 }))],
+  ["a channel that would fill the memory", changed((_, first) => Object.assign(first, partOf("v1", [0], 1, 2 << 20)))],
   ["two events with one index", changed((_, first) => Object.assign(first, { indexes: [1] }))],
   ["an index that no position has", changed((_, first) => Object.assign(first, { indexes: [indexesPerMessage] }))],
   ["an index without an event", changed((_, first) => Object.assign(first, partOf("v1", [0, 2], 1)))],
