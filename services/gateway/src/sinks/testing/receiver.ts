@@ -10,6 +10,7 @@ export type ReceivedEvent = {
 };
 
 export type ReceivedRequest = {
+  readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
   readonly events: readonly ReceivedEvent[];
@@ -19,6 +20,8 @@ export type ReceiverAnswer = {
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
+  /** The receiver has the events, and dies before it answers. */
+  readonly isLost?: true;
 };
 
 /** A receiver of webhooks on this machine. */
@@ -32,6 +35,8 @@ export type Receiver = AsyncDisposable & {
   readonly connections: number;
   /** The events of all requests that were accepted, in the order in which they came. */
   readonly accepted: readonly ReceivedEvent[];
+  /** Those of one path. */
+  acceptedAt(path: string): readonly ReceivedEvent[];
   /** Decides the answer; undefined: none at all. By default everything is accepted. */
   answer: (request: ReceivedRequest) => ReceiverAnswer | undefined;
   /** Cuts all connections, whatever is under way, and takes no more until it starts again. */
@@ -44,6 +49,7 @@ export async function startReceiver(): Promise<Receiver> {
   const requests: ReceivedRequest[] = [];
   const tests: ReceivedRequest[] = [];
   const accepted: ReceivedEvent[] = [];
+  const byPath = new Map<string, ReceivedEvent[]>();
   let server: Server | undefined;
   let connections = 0;
 
@@ -53,7 +59,13 @@ export async function startReceiver(): Promise<Receiver> {
     const answer = receiver.answer(request);
     if (answer === undefined) return;
     // It has them also if its answer does not arrive.
-    if (answer.status < 300 && !isTest) accepted.push(...request.events);
+    if (answer.status < 300 && !isTest) {
+      accepted.push(...request.events);
+      const before = byPath.get(request.path) ?? [];
+      before.push(...request.events);
+      byPath.set(request.path, before);
+    }
+    if (answer.isLost) return void response.socket?.destroy();
     response.writeHead(answer.status, answer.headers).end(answer.body ?? "");
   }
 
@@ -63,6 +75,7 @@ export async function startReceiver(): Promise<Receiver> {
     requests,
     tests,
     accepted,
+    acceptedAt: (path) => byPath.get(path) ?? [],
     get connections() {
       return connections;
     },
@@ -78,7 +91,7 @@ export async function startReceiver(): Promise<Receiver> {
           (chunks: Buffer[]) => {
             const body = Buffer.concat(chunks).toString();
             const parsed = JSON.parse(body) as ReceivedEvent | ReceivedEvent[];
-            void take({ headers: incoming.headers, body, events: [parsed].flat() }, response);
+            void take({ path: incoming.url ?? "", headers: incoming.headers, body, events: [parsed].flat() }, response);
           },
           () => {},
         );
