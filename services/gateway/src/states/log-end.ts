@@ -4,9 +4,8 @@ import { startTimer, stopTimer } from "@tapedeck/shared/sync/timers";
 
 /** The leader answers within a few ms. */
 const maxMs = 50;
-/** A log that was written to a moment ago mostly is again soon. */
-const writtenMs = 100;
-const silentMs = 1_000;
+/** A log that was written to a moment ago mostly is again soon, and a leader that was silent is still. */
+const againMs = 100;
 
 /** Checks whether a position is still the end of a log. */
 export class LogEnd {
@@ -26,7 +25,7 @@ export class LogEnd {
     if (performance.now() < this.#checkedAgainAt) return false;
     const end = await this.#end();
     const isAt = end?.epoch === epoch && end.offset === offset;
-    if (!isAt) this.#checkedAgainAt = performance.now() + (end === undefined ? silentMs : writtenMs);
+    if (!isAt) this.#checkedAgainAt = performance.now() + againMs;
     return isAt;
   }
 
