@@ -3,6 +3,7 @@ import { endOf, logStart, type Offset } from "@tapedeck/shared/log/offset";
 import { belongsToLog, formatPosition } from "@tapedeck/shared/log/position";
 import { type Kysely, sql } from "kysely";
 import type { Tx } from "./database.ts";
+import { plannedOnce } from "./pipeline.ts";
 import type { CheckpointRow, Schema } from "./schema.ts";
 
 /** The tables do not belong to this log; the message is one sentence for people. */
@@ -66,15 +67,18 @@ export async function beginCheckpoint(
 
 /** Reads the checkpoint and locks it until the transaction ends; other writers wait there. */
 export async function lockCheckpoint(tx: Tx, workspace: string): Promise<CheckpointRow | undefined> {
-  return selectCheckpoint(tx, workspace).forUpdate().executeTakeFirst();
+  const { rows } = await sql<CheckpointRow>`${plannedOnce}
+    select * from checkpoint where workspace = ${workspace} and not removed for update`.execute(tx);
+  return rows[0];
 }
 
 export async function moveCheckpoint(
   tx: Tx,
   { workspace, position, applied_position, recorded_until_ms }: CheckpointRow,
 ): Promise<void> {
-  const moved = { position, applied_position, recorded_until_ms };
-  await tx.updateTable("checkpoint").set(moved).where("workspace", "=", workspace).execute();
+  await sql`${plannedOnce}
+    update checkpoint set position = ${position}, applied_position = ${applied_position}, recorded_until_ms = ${recorded_until_ms}
+    where workspace = ${workspace}`.execute(tx);
 }
 
 /** Shows readers that the tables have changed without new events; see tablesVersion. */

@@ -1,8 +1,9 @@
 import { freshDatabase } from "@tapedeck/shared/testing/database";
+import { until } from "@tapedeck/shared/testing/until";
 import { sql } from "kysely";
 import { expect, it } from "vitest";
 import { type Database, openDatabase, type Tx } from "./database.ts";
-import { beginReading, openPipeline } from "./pipeline.ts";
+import { beginReading, openPipeline, plannedOnce } from "./pipeline.ts";
 
 /** A table that takes a number twice until the commit. */
 async function numbers() {
@@ -93,6 +94,35 @@ it("fails whatever waits when the connection is lost", async () => {
   const lost = on.pipeline.transaction((tx) => sql`select pg_terminate_backend(pg_backend_pid())`.execute(tx));
   await expect(lost).rejects.toThrow(/terminat/);
   await expect(on.pipeline.transaction((tx) => on.add(tx, 1))).rejects.toThrow();
+});
+
+it("reads a table by its index with a plan that was made while it had one row", async () => {
+  await using on = await numbers();
+  await using database = openDatabase({ url: on.url, schema: "public", connections: 1 });
+  await sql`insert into numbers values (1)`.execute(database.db);
+  await sql`analyze numbers`.execute(database.db);
+  const read = (tx: Tx) => sql<{ n: number }>`${plannedOnce} select n from numbers where n = ${1}`.execute(tx);
+  await (await on.pipeline.transaction(read)).committed;
+  await sql`insert into numbers select generate_series(2, 20000)`.execute(database.db);
+  const { result: plan } = await on.pipeline.transaction(async (tx) => {
+    const { rows: prepared } = await sql<{ name: string; plans: number }>`
+      select name, generic_plans as plans from pg_prepared_statements where statement like '%from numbers%'`.execute(
+      tx,
+    );
+    expect(prepared).toMatchObject([{ plans: 1 }]);
+    return sql`explain execute ${sql.id(prepared[0]?.name ?? "")} (1)`.execute(tx);
+  });
+  expect(JSON.stringify(plan.rows)).toMatch(/Index.* Scan using numbers/);
+});
+
+it("ends a connection whose statements were planned for other columns of a table", async () => {
+  await using on = await numbers();
+  const read = (tx: Tx) => sql`${plannedOnce} select * from numbers`.execute(tx);
+  await (await on.pipeline.transaction(read)).committed;
+  await using database = openDatabase({ url: on.url, schema: "public", connections: 1 });
+  await sql`alter table numbers add column more text`.execute(database.db);
+  await expect(on.pipeline.transaction(read)).rejects.toThrow("cached plan must not change result type");
+  await until(() => on.pipeline.isLost(), { message: "the end of the connection" });
 });
 
 async function reading<T>(database: Database, read: (tx: Tx) => Promise<T>): Promise<T> {

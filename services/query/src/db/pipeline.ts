@@ -1,5 +1,5 @@
 import {
-  type CompiledQuery,
+  CompiledQuery,
   type DatabaseConnection,
   DefaultQueryExecutor,
   type Kysely,
@@ -7,6 +7,7 @@ import {
   PostgresDialect,
   PostgresQueryCompiler,
   type QueryResult,
+  sql,
   Transaction,
 } from "kysely";
 import pg from "pg";
@@ -56,7 +57,8 @@ export async function openPipeline(database: Database): Promise<Pipeline> {
     isLost = true;
   });
   const connection = new PipelinedConnection(client);
-  await connection.executeQuery(sessionSettings(database.schema)).catch(async (error: unknown) => {
+  const settings = [sessionSettings(database.schema), planSettings];
+  await Promise.all(settings.map((each) => connection.executeQuery(each))).catch(async (error: unknown) => {
     await client.end().catch(() => {});
     throw error;
   });
@@ -140,7 +142,25 @@ const beginning = /^(?:begin|start transaction|rollback to)\b/;
 /** "current transaction is aborted": the answer to all statements after one that failed. */
 const inFailedTransaction = "25P02";
 
-const insertion = /^\s*insert\b/;
+/** "cached plan must not change result type": the answer where all columns of a table are read, and it has others now. */
+const otherColumns = "0A000";
+
+/**
+ * Begins a statement that projecting repeats for ever: like an insert it is parsed and planned once for each connection, until
+ * Postgres has other statistics of its tables. It must look up each of its keys by itself, in a lateral subquery with
+ * `offset 0`. Where a plan may choose how to join, one that was made while the table was small would read all of it later.
+ */
+export const plannedOnce = sql`/* planned once */`;
+
+const isPlannedOnce = /^\s*(?:insert\b|\/\* planned once \*\/)/;
+
+/**
+ * Writers read few rows by their keys, always by an index. A small table would be read without it, and a plan is kept while
+ * the table grows. What no index has costs "too much" by this, for which Postgres would compile it.
+ */
+const planSettings = CompiledQuery.raw(
+  "select set_config('plan_cache_mode', 'force_generic_plan', false), set_config('enable_seqscan', 'off', false), set_config('jit', 'off', false)",
+);
 
 /** More texts than projecting has. Texts beyond are not remembered, in case that one is ever made from values. */
 const maxPrepared = 200;
@@ -148,10 +168,6 @@ const maxPrepared = 200;
 /** How much is sent at once, so that the server can begin with it. */
 const longBytes = 64 * 1024;
 
-/**
- * Inserts are parsed and planned once, because projecting repeats the same ones for ever. Whatever reads a table is planned
- * each time: a plan that was made while the table was empty would read all of it once it is full.
- */
 class PipelinedConnection implements DatabaseConnection {
   readonly #client: pg.Client;
   readonly #names = new Map<string, string>();
@@ -167,7 +183,7 @@ class PipelinedConnection implements DatabaseConnection {
   }
 
   async executeQuery<Row>({ sql: text, parameters }: CompiledQuery): Promise<QueryResult<Row>> {
-    const name = insertion.test(text) ? this.#nameOf(text) : undefined;
+    const name = isPlannedOnce.test(text) ? this.#nameOf(text) : undefined;
     const { rows } = await this.send({ text, values: [...parameters], ...(name !== undefined && { name }) });
     return { rows: rows as Row[] };
   }
@@ -185,6 +201,8 @@ class PipelinedConnection implements DatabaseConnection {
       // Answers come in the order of the statements, so the first failure is the first one here.
       if (error instanceof pg.DatabaseError && error.code === inFailedTransaction && this.#failure) throw this.#failure;
       this.#failure ??= error as Error;
+      // Its statements would fail from now on. The next connection prepares them anew.
+      if (error instanceof pg.DatabaseError && error.code === otherColumns) void this.#client.end().catch(() => {});
       throw error;
     }
   }

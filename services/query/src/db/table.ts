@@ -75,7 +75,9 @@ function statementsFor(name: string, key: readonly string[], columns: Readonly<R
   return {
     insert,
     upsert: `${insert} on conflict (${list(key)}) do update set ${changed.join(", ")}`,
-    find: `select t.* from ${parameters(key)} as requested (${list(key)}) join "${name}" as t using (${list(key)})`,
+    find: `/* planned once */ select t.* from ${parameters(key)} as requested (${list(key)})
+      cross join lateral (
+        select * from "${name}" where ${key.map((one) => `"${name}"."${one}" = requested."${one}"`).join(" and ")} offset 0) as t`,
     remove: `delete from "${name}" where (${list(key)}) in (select * from ${parameters(key)})`,
   };
 }

@@ -4,6 +4,7 @@ import { beyondAll, logStart } from "@tapedeck/shared/log/offset";
 import { sql } from "kysely";
 import type { Tx } from "../../db/database.ts";
 import { isFailedStep } from "../../db/migrations/0001-tables/conditions.ts";
+import { plannedOnce } from "../../db/pipeline.ts";
 import type { FailedOutputRow, OperationRow, SessionRow } from "../../db/schema.ts";
 import { table, upsert } from "../../db/table.ts";
 import { text } from "../../db/text.ts";
@@ -84,10 +85,11 @@ type OfSession = Pick<SessionRow, "session" | "source">;
 /** Those of the sessions in which something has failed. */
 async function sessionsWithFailures(tx: Tx, names: readonly string[]): Promise<readonly OfSession[]> {
   if (names.length === 0) return [];
-  const { rows } = await sql<OfSession>`
-    select s.session, s.source from unnest(${[...names]}::text[]) as requested (session) join sessions s using (session)
-    where exists (select from operations o where o.session = s.session and ${failedStep})
-      or (s.exit_code <> 0 and s.end_position is not null)`.execute(tx);
+  const { rows } = await sql<OfSession>`${plannedOnce}
+    select s.session, s.source from unnest(${[...names]}::text[]) as requested (session)
+    cross join lateral (select * from sessions own where own.session = requested.session offset 0) as s
+    where (s.exit_code <> 0 and s.end_position is not null)
+      or (select true from operations o where o.session = s.session and ${failedStep} limit 1)`.execute(tx);
   return rows;
 }
 
@@ -167,10 +169,12 @@ async function removeOutputs(
   const operations = [...changed.values()].filter(({ outcome }) => outcome !== "failed").map(({ id }) => id);
   const sessions = new Set(batch.filter(({ event }) => isInformative(event)).map(({ event }) => event.session));
   if (operations.length + sessions.size === 0) return;
-  await sql`
+  await sql`${plannedOnce}
     delete from failed_outputs f where f.id = any(${operations}::text[])
-      or f.id = any(${[...sessions]}::text[]) and not exists (
-        select from sessions s where s.session = f.id and s.exit_code <> 0 and s.end_position is not null)`.execute(tx);
+      or f.id = any(${[...sessions]}::text[]) and (
+        select true from sessions s where s.session = f.id and s.exit_code <> 0 and s.end_position is not null limit 1) is null`.execute(
+    tx,
+  );
 }
 
 async function explainOutput(
@@ -222,17 +226,20 @@ async function explainLoops(tx: Tx, output: OutputReader, keys: readonly LoopKey
   const ofLoops = keys.filter(({ loop }) => loop > 0);
   if (ofLoops.length === 0) return [];
   const column = (name: keyof LoopKey) => ofLoops.map((key) => key[name]);
-  const { rows } = await sql<OperationRow>`
+  const { rows } = await sql<OperationRow>`${plannedOnce}
     with requested as (
       select distinct session, runner, loop
       from unnest(${column("session")}::text[], ${column("runner")}::int[], ${column("loop")}::int[])
-        as given (session, runner, loop)),
-    failed as (
-      select r.* from requested r where exists (
-        select from operations o where o.session = r.session and o.runner = r.runner and o.loop = r.loop
-          and o.outcome = 'failed' and not o.injected))
-    select o.* from failed join operations o using (session, runner, loop)
-    where not o.injected order by o.start_position, o.id`.execute(tx);
+        as given (session, runner, loop))
+    select own.* from requested r
+    cross join lateral (
+      select from operations o
+      where o.session = r.session and o.runner = r.runner and o.loop = r.loop and o.outcome = 'failed' and not o.injected
+      limit 1) as failed
+    cross join lateral (
+      select * from operations o
+      where o.session = r.session and o.runner = r.runner and o.loop = r.loop and not o.injected offset 0) as own
+    order by own.start_position, own.id`.execute(tx);
   const found = await inTurn([...Map.groupBy(rows, loopName).values()], async (own) => {
     const loop = own.find(({ kind, outcome }) => kind === "loop" && outcome !== null);
     if (loop === undefined || loop.outcome === "canceled") return undefined;
@@ -264,9 +271,10 @@ type SessionState = SessionRow & {
 async function explainSessions(tx: Tx, output: OutputReader, names: readonly string[]): Promise<void> {
   const unique = [...new Set(names)];
   if (unique.length === 0) return;
-  const { rows } = await sql<SessionState>`
-    select s.*, exists (
-        select from operations o where o.session = s.session and o.kind in ('loop', 'command') and not o.injected) as has_units
+  const { rows } = await sql<SessionState>`${plannedOnce}
+    select s.*, (
+        select true from operations o where o.session = s.session and o.kind in ('loop', 'command') and not o.injected
+        limit 1) is not null as has_units
     from sessions s where s.session = any(${unique}::text[]) and s.exit_code <> 0 and s.end_position is not null`.execute(
     tx,
   );

@@ -2,6 +2,7 @@ import { type Offset, storedOffset } from "@tapedeck/shared/log/offset";
 import { type SourceName, sourceParts } from "@tapedeck/shared/source";
 import { sql } from "kysely";
 import type { Tx } from "../../db/database.ts";
+import { plannedOnce } from "../../db/pipeline.ts";
 import type { View } from "../view.ts";
 
 /**
@@ -44,7 +45,7 @@ export const eventBlocks: View = {
 };
 
 async function lastBlock(tx: Tx, workspace: string): Promise<Block[]> {
-  const { rows } = await sql<Block>`
+  const { rows } = await sql<Block>`${plannedOnce}
     select first_position as first, events from event_blocks where workspace = ${workspace}
     order by first_position desc limit 1`.execute(tx);
   return [...rows];
@@ -60,7 +61,7 @@ export async function blockOf(tx: Tx, workspace: string, offset: Offset): Promis
 
 /** The beginnings of the workspace's blocks from the one with this event on. */
 export async function blocksFrom(tx: Tx, workspace: string, offset: Offset): Promise<readonly Offset[]> {
-  const { rows } = await sql<{ first: number }>`
+  const { rows } = await sql<{ first: number }>`${plannedOnce}
     select first_position as first from event_blocks
     where workspace = ${workspace} and first_position >= (
       select max(first_position) from event_blocks where workspace = ${workspace} and first_position <= ${offset})

@@ -1,5 +1,6 @@
 import { sql } from "kysely";
 import { internalSchema, type Tx } from "../../db/database.ts";
+import { plannedOnce } from "../../db/pipeline.ts";
 
 /**
  * Makes the monthly partitions of these timestamps ("2026-11-20T…", UTC). Checks each time which exist, because a rebuild
@@ -28,7 +29,7 @@ export async function ensurePartitions(tx: Tx, timestamps: Iterable<string>): Pr
 
 /** They are internal, because readers read them through `events` only. */
 async function missing(tx: Tx, months: ReadonlySet<string>) {
-  const { rows } = await sql<{ month: string; schema: string }>`
+  const { rows } = await sql<{ month: string; schema: string }>`${plannedOnce}
     select month, current_schema() as schema from unnest(${[...months]}::text[]) as month
     where to_regclass(${sql.raw("'events_' || replace(month, '-', '_')")}) is null
   `.execute(tx);

@@ -3,6 +3,7 @@ import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { sql } from "kysely";
 import type { Tx } from "../../db/database.ts";
 import { isBuildOutsideLoops } from "../../db/migrations/0001-tables/conditions.ts";
+import { plannedOnce } from "../../db/pipeline.ts";
 import type { OperationRow, SessionRow } from "../../db/schema.ts";
 import { find, table, upsert } from "../../db/table.ts";
 import { textOfDate } from "../../db/timestamp.ts";
@@ -139,9 +140,12 @@ async function changedSessions(tx: Tx, batch: readonly RecordedEvent[]): Promise
   const names = [...new Set(all.map(({ event }) => event.session))];
   if (names.length === 0) return [];
   const informed = [...new Set(all.filter(({ event }) => isInformative(event)).map(({ event }) => event.session))];
-  const { rows } = await sql<SessionRow>`
-    select s.* from unnest(${names}::text[]) as requested (session) join sessions s using (session)
-      left join history h on h.session = s.session and h.unit = ${wholeSession}
+  const { rows } = await sql<SessionRow>`${plannedOnce}
+    select s.* from unnest(${names}::text[]) as requested (session)
+    cross join lateral (select * from sessions own where own.session = requested.session offset 0) as s
+    left join lateral (
+      select own.session, own.cause from history own where own.session = s.session and own.unit = ${wholeSession} offset 0) as h
+      on true
     where s.session = any(${informed}::text[]) or h.session is null or h.cause <> s.cause`.execute(tx);
   return rows;
 }
@@ -150,7 +154,7 @@ type FoundDetails = Key & UnitDetails;
 
 /** What of units is in other tables: labels when they began, and what they built. */
 async function detailsOf(tx: Tx, keys: readonly Key[]): Promise<ReadonlyMap<string, UnitDetails>> {
-  const { rows } = await sql<FoundDetails>`
+  const { rows } = await sql<FoundDetails>`${plannedOnce}
     select requested.session, requested.unit,
       jsonb_strip_nulls(coalesce(s.labels, '{}') || coalesce(c.labels, '{}')) as labels,
       array(
@@ -167,7 +171,11 @@ async function detailsOf(tx: Tx, keys: readonly Key[]): Promise<ReadonlyMap<stri
         case when unit ~ '^\\d+\\.\\d+$' then split_part(unit, '.', 2)::int end as loop
       from unnest(${keys.map(({ session }) => session)}::text[], ${keys.map(({ unit }) => unit)}::text[])
         as given (session, unit)) requested
-    left join sessions s using (session) left join loop_labels c using (session, runner, loop)`.execute(tx);
+    left join lateral (select own.labels from sessions own where own.session = requested.session offset 0) as s on true
+    left join lateral (
+      select own.labels from loop_labels own
+      where own.session = requested.session and own.runner = requested.runner and own.loop = requested.loop offset 0) as c
+      on true`.execute(tx);
   return new Map(rows.map(({ artifacts, labels, ...key }) => [nameOf(key), { artifacts, labels }]));
 }
 

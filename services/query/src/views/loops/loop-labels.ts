@@ -1,6 +1,7 @@
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { sql } from "kysely";
 import type { Tx } from "../../db/database.ts";
+import { plannedOnce } from "../../db/pipeline.ts";
 import type { SessionLabelsRow } from "../../db/schema.ts";
 import { table, upsert } from "../../db/table.ts";
 import { key, longText } from "../../db/text.ts";
@@ -17,19 +18,23 @@ export async function applyLabels(tx: Tx, batch: readonly RecordedEvent[], begun
   if (earliest.size === 0 && begun.length === 0) return;
   const column = (name: keyof LoopKey) => begun.map((loop) => loop[name]);
   // The event may be recorded after the loop that it is about, and after loops that follow it.
-  await sql`
+  await sql`${plannedOnce}
     with requested as (
       select o.id from unnest(${[...earliest.keys()]}::text[], ${[...earliest.values()]}::timestamptz[]) as given (session, at)
-      join operations o on o.session = given.session and o.started_at >= given.at
-      where o.kind = 'loop' and not o.injected
+      cross join lateral (
+        select id from operations own
+        where own.session = given.session and own.started_at >= given.at and own.kind = 'loop' and not own.injected offset 0) as o
       union
       select o.id from unnest(${column("session")}::text[], ${column("runner")}::int[], ${column("loop")}::int[])
         as given (session, runner, loop)
-      join operations o using (session, runner, loop)
-      where o.kind = 'loop' and not o.injected and exists (select from session_labels l where l.session = o.session))
+      cross join lateral (
+        select id from operations own
+        where own.session = given.session and own.runner = given.runner and own.loop = given.loop
+          and own.kind = 'loop' and not own.injected offset 0) as o
+      where (select true from session_labels l where l.session = given.session limit 1))
     insert into loop_labels (source, session, runner, loop, labels)
     select distinct on (o.session, o.runner, o.loop) o.source, o.session, o.runner, o.loop, newest.labels
-    from requested join operations o using (id)
+    from requested cross join lateral (select * from operations own where own.id = requested.id offset 0) as o
     cross join lateral (
       select l.labels from session_labels l
       where l.session = o.session and (l.at, l.ns) <= (o.started_at, o.started_ns)

@@ -1,6 +1,7 @@
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { sql } from "kysely";
 import type { Tx } from "../../db/database.ts";
+import { plannedOnce } from "../../db/pipeline.ts";
 import type { OperationRow } from "../../db/schema.ts";
 import { table, upsert } from "../../db/table.ts";
 import { operations } from "../operations/operations.ts";
@@ -82,21 +83,30 @@ async function operationsOf(
   abandoned: readonly string[],
 ): Promise<readonly FoundOperation[]> {
   const column = (name: keyof LoopKey) => touched.map((key) => key[name]);
-  const { rows } = await sql<FoundOperation>`
+  const { rows } = await sql<FoundOperation>`${plannedOnce}
     with requested as (
-      select o.session, o.runner, o.loop
+      select given.session, given.runner, given.loop
       from unnest(${column("session")}::text[], ${column("runner")}::int[], ${column("loop")}::int[])
         as given (session, runner, loop)
-      join operations o using (session, runner, loop)
-      where o.kind = 'loop' and not o.injected and o.outcome is not null
+      cross join lateral (
+        select from operations o
+        where o.session = given.session and o.runner = given.runner and o.loop = given.loop
+          and o.kind = 'loop' and not o.injected and o.outcome is not null offset 0) as finished
       union
-      select session, runner, loop from operations
-      where session = any(${abandoned}::text[]) and kind = 'loop' and not injected and outcome = 'unknown')
-    select o.*, false as is_next from requested r join operations o using (session, runner, loop)
+      select own.* from unnest(${abandoned}::text[]) as ended (session)
+      cross join lateral (
+        select o.session, o.runner, o.loop from operations o
+        where o.session = ended.session and o.kind = 'loop' and not o.injected and o.outcome = 'unknown' offset 0) as own)
+    select o.* from requested r
+    cross join lateral (
+      select o.*, false as is_next from operations o
+      where o.session = r.session and o.runner = r.runner and o.loop = r.loop offset 0) as o
     union all
-    select o.*, true from requested r join operations o
-      on o.session = r.session and o.runner = r.runner and o.loop = r.loop::bigint + 1
-    where o.kind = 'loop' and not o.injected
+    select o.* from requested r
+    cross join lateral (
+      select o.*, true from operations o
+      where o.session = r.session and o.runner = r.runner and o.loop = r.loop::bigint + 1
+        and o.kind = 'loop' and not o.injected offset 0) as o
     -- Of two that happened at the same time the first one counts, whatever the plan is.
     order by start_position, id`.execute(tx);
   return rows;

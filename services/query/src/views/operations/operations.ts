@@ -1,6 +1,7 @@
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { sql } from "kysely";
 import type { Tx } from "../../db/database.ts";
+import { plannedOnce } from "../../db/pipeline.ts";
 import type { OperationRow } from "../../db/schema.ts";
 import { table, upsert } from "../../db/table.ts";
 import type { View } from "../view.ts";
@@ -34,7 +35,7 @@ async function newest(tx: Tx, batch: readonly RecordedEvent[]): Promise<readonly
 /** The newest operation of each pairing, as far as there is one. */
 export async function newestOf(tx: Tx, keys: readonly Pairing[]): Promise<readonly OperationRow[]> {
   if (keys.length === 0) return [];
-  const { rows } = await sql<OperationRow>`
+  const { rows } = await sql<OperationRow>`${plannedOnce}
     select o.* from unnest(
       ${keys.map(({ session }) => session)}::text[], ${keys.map(({ runner }) => runner)}::int[],
       ${keys.map(({ loop }) => loop)}::int[], ${keys.map(({ kind }) => kind)}::text[],

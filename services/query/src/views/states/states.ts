@@ -4,6 +4,7 @@ import { ownValue } from "@tapedeck/shared/own-value";
 import { type SourceName, sourceParts } from "@tapedeck/shared/source";
 import { sql } from "kysely";
 import type { Tx } from "../../db/database.ts";
+import { plannedOnce } from "../../db/pipeline.ts";
 import { find, insert, table, upsert } from "../../db/table.ts";
 import type { View } from "../view.ts";
 import { type Fold, type Folds, isState } from "./fold.ts";
@@ -52,7 +53,7 @@ export function states(folds: Folds, newest?: NewestStates): View {
 /** A row's own transaction can read its version already. */
 async function keep(tx: Tx, newest: NewestStates, folded: readonly FoldedSession[]): Promise<void> {
   const written = new Map(folded.map((session) => [session.row().session, session]));
-  const { rows } = await sql<{ readonly session: string; readonly version: string }>`
+  const { rows } = await sql<{ readonly session: string; readonly version: string }>`${plannedOnce}
     select session, ${stateVersion} as version from fold_states where session = any(${[...written.keys()]}::text[])
     `.execute(tx);
   for (const { session, version } of rows) {

@@ -2,6 +2,7 @@ import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { sql } from "kysely";
 import type { Tx } from "../../../db/database.ts";
+import { plannedOnce } from "../../../db/pipeline.ts";
 import type { VagrantJobSpanRow } from "../../../db/schema.ts";
 import { table, upsert } from "../../../db/table.ts";
 import { key } from "../../../db/text.ts";
@@ -59,10 +60,11 @@ async function lastSpans(tx: Tx, ofJobs: readonly RecordedEvent[]): Promise<read
     }),
   );
   const [sessions, jobs] = [[...keys.values()].map((row) => row.session), [...keys.values()].map((row) => row.job)];
-  const { rows } = await sql<VagrantJobSpanRow>`
-    select distinct on (session, job) s.* from unnest(${sessions}::text[], ${jobs}::text[]) as requested (session, job)
-    join vagrant_job_spans as s using (session, job)
-    order by session, job, first_position desc`.execute(tx);
+  const { rows } = await sql<VagrantJobSpanRow>`${plannedOnce}
+    select s.* from unnest(${sessions}::text[], ${jobs}::text[]) as requested (session, job)
+    cross join lateral (
+      select * from vagrant_job_spans own where own.session = requested.session and own.job = requested.job
+      order by own.first_position desc limit 1) as s`.execute(tx);
   return rows;
 }
 
