@@ -9,6 +9,9 @@ import { connect, type NatsConnection } from "nats";
 
 /** Query's projection without its service: turns the log into tables, or only reads the log. */
 
+/** Query knows the workspaces without reading the log. */
+const workspaces = ["default"];
+
 let nats: NatsConnection;
 let log: Awaited<ReturnType<typeof openLog>>;
 
@@ -36,12 +39,12 @@ export async function prepare(database: string): Promise<void> {
 
 /** Resolves when the tables reflect the log to this sequence. */
 export async function project(database: string, until: number): Promise<void> {
-  await projectUntil(database, log.reader, until);
+  await projectUntil(database, log.reader, until, { workspaces });
 }
 
 /** Builds the tables anew beside the existing ones, and swaps them in. */
 export async function rebuildAll(database: string): Promise<void> {
-  await rebuildTables(database, log.reader);
+  await rebuildTables(database, log.reader, workspaces);
 }
 
 /** Reads the log's messages as its server delivers them and does nothing with them. Resolves with the number of events. */

@@ -14,6 +14,8 @@ export type ProjectUntil = {
   readonly limits?: BatchLimits;
   readonly textRows?: boolean;
   readonly views?: readonly View[];
+  /** By default those that have events, for which the log is read once more. */
+  readonly workspaces?: readonly string[];
 };
 
 /** Projects until the tables of each workspace hold the message. */
@@ -28,7 +30,7 @@ export async function projectUntil(
   await using tables = await takeTables(database);
   const all = options.views ?? views({ textRows: options.textRows ?? false });
   const { limits } = options;
-  for (const workspace of await workspacesIn(log)) {
+  for (const workspace of options.workspaces ?? (await workspacesIn(log))) {
     const left = new AbortController();
     const work = project({
       connection: tables.pipelines.lane(),
@@ -44,8 +46,10 @@ export async function projectUntil(
 }
 
 /** Builds all tables anew beside the existing ones, and swaps them in. */
-export async function rebuildAll(databaseUrl: string, log: LogReader): Promise<void> {
+export async function rebuildAll(databaseUrl: string, log: LogReader, workspaces?: readonly string[]): Promise<void> {
   const { signal } = new AbortController();
-  const done = await rebuild({ databaseUrl, logs: logsIn(log), views: views({ textRows: false }), signal });
+  const all = logsIn(log);
+  const logs = workspaces === undefined ? all : { ...all, names: async () => workspaces };
+  const done = await rebuild({ databaseUrl, logs, views: views({ textRows: false }), signal });
   if (!done) throw new Error("the rebuild ended before its swap");
 }
