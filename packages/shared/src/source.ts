@@ -82,10 +82,16 @@ export function parseSourceName(text: string): SourceName | undefined {
   return parts.length === 4 && parts.every(isNamePart) ? (text as SourceName) : undefined;
 }
 
+/** Neighboring events are often of the same source. */
+let latest: { readonly source: string; readonly parts: SourceParts } | undefined;
+
 /** Splits a source's name into its parts. */
 export function sourceParts(source: SourceName): SourceParts {
+  if (latest?.source === source) return latest.parts;
   const [workspace = "", developer = "", project = "", upstream = ""] = source.split("/");
-  return { workspace, developer, project, upstream };
+  const parts = { workspace, developer, project, upstream };
+  latest = { source, parts };
+  return parts;
 }
 
 /**

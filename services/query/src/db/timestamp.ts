@@ -11,24 +11,35 @@ const lastSecond = 253_402_300_799n;
 /** An upstream may send a time outside the years 1 to 9999, which counts as unknown. */
 export function storedTimestamp(timestamp: Timestamp | undefined): StoredTimestamp {
   if (timestamp === undefined) return unknown;
-  const { seconds, nanos } = timestamp;
-  if (seconds < firstSecond || seconds > lastSecond || nanos < 0 || nanos > 999_999_999) return unknown;
+  const { seconds: second, nanos } = timestamp;
+  if (second < firstSecond || second > lastSecond || nanos < 0 || nanos > 999_999_999) return unknown;
   const micros = Math.floor(nanos / 1_000);
-  return { at: `${secondText(Number(seconds))}.${String(micros).padStart(6, "0")}Z`, ns: nanos % 1_000 };
+  return { at: `${seconds.of(Number(second))}.${String(micros).padStart(6, "0")}Z`, ns: nanos % 1_000 };
 }
 
 /** Neighboring events are of the same second, and making its text is most of the work. */
-let latest = { second: Number.NaN, text: "" };
+class LatestText {
+  readonly #textOf: (time: number) => string;
+  #time = Number.NaN;
+  #text = "";
 
-function secondText(second: number): string {
-  if (second !== latest.second) latest = { second, text: new Date(second * 1_000).toISOString().slice(0, 19) };
-  return latest.text;
+  constructor(textOf: (time: number) => string) {
+    this.#textOf = textOf;
+  }
+
+  of(time: number): string {
+    if (time !== this.#time) [this.#time, this.#text] = [time, this.#textOf(time)];
+    return this.#text;
+  }
 }
+
+const seconds = new LatestText((second) => new Date(second * 1_000).toISOString().slice(0, 19));
+const dates = new LatestText((ms) => `${new Date(ms).toISOString().slice(0, 23)}000Z`);
 
 /** A date outside the years 1 to 9999 is the nearest one within. */
 export function textOfDate(date: Date): string {
   const ms = Math.min(Math.max(date.getTime() || 0, Number(firstSecond) * 1_000), Number(lastSecond) * 1_000);
-  return `${new Date(ms).toISOString().slice(0, 23)}000Z`;
+  return dates.of(ms);
 }
 
 /** The inverse of momentOf. */

@@ -240,7 +240,8 @@ async function explainLoops(tx: Tx, output: OutputReader, keys: readonly LoopKey
       select * from operations o
       where o.session = r.session and o.runner = r.runner and o.loop = r.loop and not o.injected offset 0) as own
     order by own.start_position, own.id`.execute(tx);
-  const found = await inTurn([...Map.groupBy(rows, loopName).values()], async (own) => {
+  const withFailures = [...Map.groupBy(rows, loopName).values()];
+  const found = await inTurn(withFailures, async (own) => {
     const loop = own.find(({ kind, outcome }) => kind === "loop" && outcome !== null);
     if (loop === undefined || loop.outcome === "canceled") return undefined;
     const cause = firstFailed(own.filter(({ kind }) => kind !== "loop"));
@@ -255,7 +256,12 @@ async function explainLoops(tx: Tx, output: OutputReader, keys: readonly LoopKey
     "operations",
     found.filter((one) => one !== undefined),
   );
-  await finishLoops(tx, ofLoops, []);
+  // The rows of all others have no causes, and are written.
+  await finishLoops(
+    tx,
+    withFailures.flatMap(([first]) => first ?? []),
+    [],
+  );
   return rows.filter(({ kind }) => kind === "loop");
 }
 

@@ -39,11 +39,13 @@ export const history: View = {
     if (keys.length === 0) return;
     const [before, details] = await Promise.all([find(tx, historyTable, keys), detailsOf(tx, keys)]);
     const known = new Map(before.map((row) => [nameOf(row), row]));
-    const recordedAt = new Map(batch.map(({ offset, recordedAt: at }) => [offset, textOfDate(at)]));
+    const recordedAt = new Map(batch.map(({ offset, recordedAt: at }) => [offset, at]));
     // Only the batch with its beginning knows when that was recorded.
     const recorded = (key: Key, { start_position }: Pick<OperationRow, "start_position">) => {
       const earlier = known.get(nameOf(key));
-      return earlier?.start_position === start_position ? earlier.recorded_at : recordedAt.get(start_position);
+      if (earlier?.start_position === start_position) return earlier.recorded_at;
+      const at = recordedAt.get(start_position);
+      return at && textOfDate(at);
     };
     const of = (key: Key) => details.get(nameOf(key)) ?? noDetails;
     const rows = [

@@ -27,12 +27,12 @@ export const loops: View = {
 async function applyFinished(tx: Tx, batch: readonly RecordedEvent[]): Promise<void> {
   const touched = loopsIn(batch);
   const abandoned = batch.filter(({ event }) => endsSession(event)).map(({ event }) => event.session);
-  if (touched.length === 0 && abandoned.length === 0) return;
   await finishLoops(tx, touched, abandoned);
 }
 
 /** Writes the rows of these loops, as far as they are over. */
 export async function finishLoops(tx: Tx, touched: readonly LoopKey[], abandoned: readonly string[]): Promise<void> {
+  if (touched.length === 0 && abandoned.length === 0) return;
   const rows = await operationsOf(tx, touched, abandoned);
   const next = new Map(rows.filter(({ is_next }) => is_next).map((row) => [loopName(row), row]));
   const own = Map.groupBy(

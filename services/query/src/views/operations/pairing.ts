@@ -19,9 +19,20 @@ const largestInt = 2 ** 31 - 1;
 
 const kinds: ReadonlySet<string> = new Set(operationKinds);
 
+/** Several views ask for the steps of one batch. */
+const steps = new WeakMap<Event, OperationStep>();
+
 export function stepOf({ event }: RecordedEvent): OperationStep | undefined {
   const noun = kindNoun(event.kind);
   if (!kinds.has(noun) || event.session === "") return undefined;
+  const known = steps.get(event);
+  if (known !== undefined) return known;
+  const step = stepOfNoun(event, noun);
+  if (step !== undefined) steps.set(event, step);
+  return step;
+}
+
+function stepOfNoun(event: Event, noun: string): OperationStep | undefined {
   const [, verb = ""] = event.kind.split(".");
   const operation = event.operation ?? { kind: noun, subject: event.subject, runner: 0, loop: 0 };
   const { kind, subject, instance = "" } = operation;
@@ -64,7 +75,8 @@ export function outcomeOf({ outcome }: Event): OutcomeText {
 }
 
 export function pairingKey({ session, runner, loop, kind, subject, instance, injected }: Pairing): string {
-  return JSON.stringify([session, runner, loop, kind, subject, instance, injected]);
+  // Text of Postgres has no NUL.
+  return `${session}\0${runner}\0${loop}\0${kind}\0${subject}\0${instance}\0${injected}`;
 }
 
 /** True for a command that was lost with its job: neither its outcome nor its time is known. */
