@@ -17,6 +17,7 @@ const guarded = [
   "packages/shared/src/service/lifecycle.ts: flushCompileCache",
   "packages/shared/src/service/loop-delay.ts: ELDHistogram",
   "packages/shared/src/service/loop-delay.ts: samplePerIteration",
+  "packages/shared/src/zstd.ts: ZSTD_c_compressionLevel",
 ];
 
 /** All modules of the published programs are reached from these. */

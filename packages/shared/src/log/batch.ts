@@ -1,4 +1,5 @@
 import { asBuffer } from "../as-buffer.ts";
+import { type Zstd, zstd } from "../zstd.ts";
 import {
   type ChannelPart,
   type ChannelPlaces,
@@ -33,11 +34,12 @@ const originalBytesField = 2;
 const originalSizeField = 3;
 
 /** The same events give the same bytes. */
-export function encodeBatch(events: readonly Uint8Array[]): Uint8Array {
+export function encodeBatch(events: readonly Uint8Array[], { compress }: Pick<Zstd, "compress"> = zstd): Uint8Array {
   const total = bytesTogether(events);
-  return total < compressedBytes.min || total > compressedBytes.max
+  const isSmall = total < compressedBytes.min;
+  return compress === undefined || isSmall || total > compressedBytes.max
     ? encodeEvents(events)
-    : encodeChannels(partsOf(events));
+    : encodeChannels(partsOf(events), compress);
 }
 
 function bytesTogether(events: readonly Uint8Array[]): number {

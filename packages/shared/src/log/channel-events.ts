@@ -1,6 +1,6 @@
-import { constants, zstdCompressSync, zstdDecompressSync } from "node:zlib";
 import { RecordBatch } from "@tapedeck/proto/tapedeck/v1/log";
 import { asBuffer } from "../as-buffer.ts";
+import { type Zstd, zstd } from "../zstd.ts";
 import { Fields } from "./fields.ts";
 
 /** The events of a batch by channel: see ChannelEvents in proto/tapedeck/v1/log.proto. */
@@ -30,25 +30,13 @@ const indexesField = 2;
 const sizeField = 3;
 const compressedField = 4;
 
-/** More makes what is typical of events 2 % smaller, and takes a third longer. */
-const level = 1;
-
 /** The same events give the same bytes. */
-export function encodeChannels(parts: readonly ChannelPart[]): Uint8Array {
+export function encodeChannels(parts: readonly ChannelPart[], compress: NonNullable<Zstd["compress"]>): Uint8Array {
   const channels = parts.map(({ channel, indexes, events }) => {
     const size = events.byteLength;
-    return { channel, indexes: [...indexes], size, events: compressed(events) };
+    return { channel, indexes: [...indexes], size, events: asBuffer(compress(events)) };
   });
   return RecordBatch.encode({ events: [], channels }).finish();
-}
-
-function compressed(events: Uint8Array): Buffer {
-  const size = events.byteLength;
-  return zstdCompressSync(events, {
-    params: { [constants.ZSTD_c_compressionLevel]: level },
-    pledgedSrcSize: size,
-    chunkSize: Math.max(1024, size >>> 1),
-  });
 }
 
 /** Whether the events of a batch stand by channel. */
@@ -138,8 +126,5 @@ export class ChannelPlaces {
 
 function decompressed(events: Buffer, size: number): Buffer {
   if (size > compressedBytes.max) throw new RangeError(`a channel with ${size} bytes of events`);
-  // With one byte to spare zlib sees that it is at the end, and reserves no more.
-  const bytes = zstdDecompressSync(events, { chunkSize: Math.max(64, size + 1), maxOutputLength: size });
-  if (bytes.byteLength !== size) throw new RangeError(`a channel with ${bytes.byteLength} bytes instead of ${size}`);
-  return bytes;
+  return asBuffer(zstd.decompress(events, size));
 }
