@@ -8,6 +8,12 @@ it("the README of the decisions lists each decision once", () => {
   expect(listed.toSorted()).toEqual(decisions.map((path) => path.replace("docs/decisions/", "")).toSorted());
 });
 
+it("no two decisions have one number, which is that of their title", () => {
+  const numbers = decisions.map((path) => Number(path.slice("docs/decisions/".length).slice(0, 4)));
+  expect(numbers).toEqual([...new Set(numbers)]);
+  expect(decisions.map((path) => Number(/^# (\d+)\. /.exec(read(path))?.[1]))).toEqual(numbers);
+});
+
 it.each(decisions)("%s names its problem, the alternatives and the price", (path) => {
   const parts = Array.from(read(path).matchAll(/^\*\*(\w+)\.\*\*/gm), ([, part]) => part);
   expect(parts).toEqual(["Problem", "Decision", "Alternatives", "Price"]);
