@@ -31,7 +31,8 @@ const lost =
 beforeAll(async () => {
   const recording = loadRecording(recordingFolder("01-dev-success-3-artifacts-5-iterations"));
   fake = cleanup.use(await startFakeSkaffold({ recording }));
-  const nats = cleanup.use(await startTestNats({ maxFileStore: "100KB" }));
+  // Less than the recording takes in the log.
+  const nats = cleanup.use(await startTestNats({ maxFileStore: "25KB" }));
   const database = cleanup.use(await freshDatabase(migrated)).url;
   await damagedLog(nats.url);
   stack = cleanup.use(await startStack({ skaffold: [{ address: fake.address }], servers: { nats, database } }));

@@ -57,10 +57,10 @@ type Question = {
   readonly answer: RegExp;
 };
 
-const asked =
+const call =
   (tool: string, args: Record<string, unknown> = {}) =>
   (): Call => [tool, args];
-const why = (what: string) => asked("why_failed", { what });
+const why = (what: string) => call("why_failed", { what });
 const positionIn = (text: string) => /^Position: (\S+)/m.exec(text)?.[1] ?? "";
 const found = (text: string, what: RegExp) => what.exec(text)?.[1] ?? "";
 
@@ -163,25 +163,25 @@ const questions: readonly Question[] = [
   },
   {
     question: "Which type error had web in p31 before that?",
-    calls: [asked("read_output", { what: "alice/p31" })],
+    calls: [call("read_output", { what: "alice/p31" })],
     answer: /build "web" failed.*src\/page\.ts\(4,46\): error TS2345/s,
   },
   {
     question: "What did Skaffold build in the loop with that type error?",
     calls: [
-      asked("search_events", { text: "TS2345" }),
+      call("search_events", { text: "TS2345" }),
       (text) => ["read_output", { what: found(text, /loop 4 \(([^)]+)\)/) }],
     ],
     answer: /loop 4:.*\| Building \[web\]\.\.\..*\| Skipping test and deploy due to build error/s,
   },
   {
     question: "Where else did anything run out of memory?",
-    calls: [asked("search_events", { text: "out of memory" })],
+    calls: [call("search_events", { text: "out of memory" })],
     answer: /2 match.*alice\/p27\/skaffold, loop 2.*alice\/p24\/skaffold, loop 3/s,
   },
   {
     question: "What fails most often?",
-    calls: [asked("stats", { about: "failures", group: ["reason"] })],
+    calls: [call("stats", { about: "failures", group: ["reason"] })],
     answer: /\{"reason":"not found","failures":3.*\{"reason":"out of memory","failures":2/s,
   },
   {

@@ -31,9 +31,9 @@ it("a build, a sync and a deploy reach Skaffold, and the answer says how to wait
     const recorded = await mcp.ask("search_events", { kinds: ["control.*"], after });
     expect(recorded).toMatch(/control\.requested.*control\.accepted/s);
   }
-  const asked = fake.calls.map(({ method, request }) => [method, UserIntentRequest.decode(request).intent]);
+  const calls = fake.calls.map(({ method, request }) => [method, UserIntentRequest.decode(request).intent]);
   const none = { build: false, sync: false, deploy: false, devloop: false };
-  expect(asked).toMatchObject(
+  expect(calls).toMatchObject(
     ["build", "sync", "deploy"].map((action) => ["/proto.SkaffoldService/Execute", { ...none, [action]: true }]),
   );
 });

@@ -68,7 +68,7 @@ export function gatewayMetrics(registry: Registry, logger: Logger, audit: Audit 
 }
 
 function countedIn<T>(open: Gauge, follow: () => AsyncGenerator<T, void>): AsyncGenerator<T, void> {
-  return passedOn(follow, { began: () => open.inc(), ended: () => open.dec() });
+  return passedOn(follow, { onStart: () => open.inc(), onEnd: () => open.dec() });
 }
 
 function instruments(registry: Registry) {

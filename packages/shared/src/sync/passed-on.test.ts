@@ -13,17 +13,17 @@ function numbers(last: number, fault?: Error) {
     }
   }
   const hooks = {
-    began: () => void log.push("began"),
-    failed: (error: unknown) => void log.push(`failed: ${(error as Error).message}`),
-    finished: () => void log.push("finished"),
-    ended: () => void log.push("ended"),
+    onStart: () => void log.push("began"),
+    onError: (error: unknown) => void log.push(`failed: ${(error as Error).message}`),
+    onDone: () => void log.push("finished"),
+    onEnd: () => void log.push("ended"),
   };
   return { log, count, hooks };
 }
 
 it("the values of a generator are passed on, with what a hook makes of them, and the hooks hear of begin and end", async () => {
   const { log, count, hooks } = numbers(3);
-  const passed = passedOn(count, { ...hooks, came: (n) => n * 10 });
+  const passed = passedOn(count, { ...hooks, onValue: (n) => n * 10 });
   expect(log).toEqual([]);
   expect(await Array.fromAsync(passed)).toEqual([10, 20, 30]);
   expect(log).toEqual(["began", "left", "finished", "ended"]);
@@ -39,20 +39,20 @@ it("an error of the generator ends what is passed on, after the values before it
   expect(await passed.next()).toEqual({ done: true, value: undefined });
 });
 
-it.each(["asked", "came", "finished"] as const)("an error of the hook %s ends both generators", async (hook) => {
+it.each(["onNext", "onValue", "onDone"] as const)("an error of the hook %s ends both generators", async (hook) => {
   const { log, count, hooks } = numbers(2);
   const refuse = () => {
     throw new Error("refused");
   };
   const passed = passedOn(count, { ...hooks, [hook]: refuse });
   await expect(Array.fromAsync(passed)).rejects.toThrow("refused");
-  // A generator that was not asked for anything has nothing to leave.
+  // A generator of which no value was requested has nothing to leave.
   expect(log).toEqual([
     "began",
-    ...(hook === "finished" ? ["left"] : []),
+    ...(hook === "onDone" ? ["left"] : []),
     "failed: refused",
     "ended",
-    ...(hook === "came" ? ["left"] : []),
+    ...(hook === "onValue" ? ["left"] : []),
   ]);
   expect(await passed.next()).toEqual({ done: true, value: undefined });
 });

@@ -1,17 +1,17 @@
 /** What happens beside the values. Everything is optional, and what throws ends the generator with its error. */
 export type PassedOnHooks<T> = {
-  /** Called before the first value is asked for. */
-  readonly began?: () => void;
-  /** Called before each value is asked for. */
-  readonly asked?: () => void;
+  /** Called before the first value is requested. */
+  readonly onStart?: () => void;
+  /** Called before each value is requested. */
+  readonly onNext?: () => void;
   /** Called with each value; gives what is passed on instead of it. */
-  readonly came?: (value: T) => T;
+  readonly onValue?: (value: T) => T;
   /** Called after the last value. */
-  readonly finished?: () => void;
+  readonly onDone?: () => void;
   /** Called with what the generator or a hook threw. */
-  readonly failed?: (error: unknown) => void;
+  readonly onError?: (error: unknown) => void;
   /** Called once at the end, whatever it is, if it has begun. */
-  readonly ended?: () => void;
+  readonly onEnd?: () => void;
 };
 
 const over = { done: true, value: undefined } as const;
@@ -40,11 +40,11 @@ class PassedOn<T> implements AsyncGenerator<T, void> {
     if (this.#isOver) return Promise.resolve(over);
     try {
       if (this.#inner === undefined) {
-        this.#hooks.began?.();
+        this.#hooks.onStart?.();
         this.#hasBegun = true;
         this.#inner = this.#open();
       }
-      this.#hooks.asked?.();
+      this.#hooks.onNext?.();
     } catch (error) {
       return this.#fail(error);
     }
@@ -72,10 +72,10 @@ class PassedOn<T> implements AsyncGenerator<T, void> {
   readonly #take = (result: IteratorResult<T, void>): IteratorResult<T, void> | Promise<never> => {
     try {
       if (result.done !== true) {
-        const { came } = this.#hooks;
-        return came === undefined ? result : { done: false, value: came(result.value) };
+        const { onValue } = this.#hooks;
+        return onValue === undefined ? result : { done: false, value: onValue(result.value) };
       }
-      if (!this.#isOver) this.#hooks.finished?.();
+      if (!this.#isOver) this.#hooks.onDone?.();
     } catch (error) {
       return this.#fail(error);
     }
@@ -84,7 +84,7 @@ class PassedOn<T> implements AsyncGenerator<T, void> {
   };
 
   readonly #fail = async (error: unknown): Promise<never> => {
-    this.#hooks.failed?.(error);
+    this.#hooks.onError?.(error);
     this.#end();
     await this.#inner?.return().catch(() => {});
     throw error;
@@ -110,6 +110,6 @@ class PassedOn<T> implements AsyncGenerator<T, void> {
   #end(): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    if (this.#hasBegun) this.#hooks.ended?.();
+    if (this.#hasBegun) this.#hooks.onEnd?.();
   }
 }

@@ -56,11 +56,11 @@ function watchedRead<Args extends readonly unknown[], T>(
   return (...args) => {
     let ended = () => {};
     return passedOn(() => read(...args), {
-      began() {
+      onStart() {
         ended = began();
       },
-      failed,
-      ended: () => ended(),
+      onError: failed,
+      onEnd: () => ended(),
     });
   };
 }

@@ -1,3 +1,4 @@
+import { ownValue } from "@tapedeck/shared/own-value";
 import { apiAt } from "../../api/api.ts";
 import { type FilterOptions, filterOf } from "../../api/filter.ts";
 import { CommandError } from "../../command-error.ts";
@@ -164,7 +165,7 @@ function cellsOf({ name, origin, target, state, lagEvents, lagSeconds, parked, e
 
 /** @throws CommandError for a variable that is not set */
 function fromVariable(variable: string): string {
-  const value = process.env[variable];
+  const value = ownValue(process.env, variable);
   if (value === undefined || value === "") throw new CommandError(`the environment variable ${variable} is not set.`);
   return value;
 }

@@ -49,9 +49,9 @@ export function reportHoles(
     historyBatches(from, untilOffset, signal) {
       const check = new HoleCheck(log.epoch, holes, { ...from, sessions });
       return passedOn(() => log.historyBatches(from, untilOffset, signal), {
-        asked: () => check.throwLost(),
-        came: (batch) => check.through(batch),
-        finished() {
+        onNext: () => check.throwLost(),
+        onValue: (batch) => check.through(batch),
+        onDone() {
           if (!signal.aborted) check.passTo(untilOffset);
         },
       });
@@ -70,7 +70,7 @@ export function reportHoles(
           reached: behindHoles(reached),
           ...(caughtUp && { caughtUp: behindHoles(caughtUp) }),
         });
-      return passedOn(follow, { asked: () => check.throwLost(), came: (batch) => check.through(batch) });
+      return passedOn(follow, { onNext: () => check.throwLost(), onValue: (batch) => check.through(batch) });
     },
   };
 }

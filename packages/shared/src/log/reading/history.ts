@@ -119,17 +119,17 @@ function takeTogether<T>(
 export type Stretch = { readonly messages: readonly Delivered[]; readonly upTo: Sequence };
 
 /**
- * The beginning of a range, as much as one pull brings, and not more than `most`. Waits while the log is unavailable.
+ * The beginning of a range, as much as one pull brings, and not more than `max`. Waits while the log is unavailable.
  * Undefined: the signal has aborted.
  * @throws OutOfRangeError where messages were dropped or can't be read, or LogReplacedError
  */
 export async function readStretch(
   deps: Omit<HistoryDeps<never>, "read">,
   range: MessageRange,
-  most: PullSize,
+  max: PullSize,
   signal: AbortSignal,
 ): Promise<Stretch | undefined> {
-  const reader = new RangeReader(deps, range, signal, most);
+  const reader = new RangeReader(deps, range, signal, max);
   try {
     for (;;) {
       const pulled = await reader.pull();

@@ -1,5 +1,6 @@
 import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import { terminalText } from "@tapedeck/shared/output/terminal-text";
+import { ownValue } from "@tapedeck/shared/own-value";
 import { z } from "zod";
 
 // The text of a tool's answer: our own words, and what upstreams printed, which is marked so that no model takes it for
@@ -51,7 +52,7 @@ export class Answer {
   }
 
   /** A few of our own words, whether or not they fit. */
-  say(...lines: readonly string[]): void {
+  add(...lines: readonly string[]): void {
     for (const line of lines) this.#put(line);
   }
 
@@ -85,24 +86,25 @@ export class Answer {
 /** Characters that nobody sees, in which texts for models are hidden. */
 const unseen = /[\u{200b}\u{2060}-\u{2064}\u{feff}]|[\u{e0000}-\u{e007f}]|\p{Variation_Selector}/gu;
 
-function plain(text: string, most: number): string {
+function plain(text: string, maxLength: number): string {
   const line = terminalText(text).replace(unseen, "").replace(/\s+/g, " ").trim();
-  return line.length <= most ? line : `${line.slice(0, most)}… (${line.length - most} more characters)`;
+  return line.length <= maxLength ? line : `${line.slice(0, maxLength)}… (${line.length - maxLength} more characters)`;
 }
 
 /** Recorded text in a sentence. */
-export function quoted(text: string, most = 300): string {
-  return JSON.stringify(plain(text, most));
+export function quoted(text: string, maxLength = 300): string {
+  return JSON.stringify(plain(text, maxLength));
 }
 
 /** A line of output, or several. */
-export function data(text: string, most = 400): string[] {
+export function data(text: string, maxLength = 400): string[] {
   return terminalText(text)
     .replace(unseen, "")
     .replace(/\n$/, "")
     .split("\n")
     .map(
-      (line) => `| ${line.length <= most ? line : `${line.slice(0, most)}… (${line.length - most} more characters)`}`,
+      (line) =>
+        `| ${line.length <= maxLength ? line : `${line.slice(0, maxLength)}… (${line.length - maxLength} more characters)`}`,
     );
 }
 
@@ -130,6 +132,6 @@ export function loopName({ session, runner, loop }: LoopOf): string {
 
 /** @throws TapedeckError invalid_argument when both are given */
 export function refuseBoth(input: Readonly<Record<string, unknown>>, one: string, other: string): void {
-  if (input[one] !== undefined && input[other] !== undefined)
+  if (ownValue(input, one) !== undefined && ownValue(input, other) !== undefined)
     throw invalidArgument(`either \`${one}\` or \`${other}\`, not both`, one);
 }

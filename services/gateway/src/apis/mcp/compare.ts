@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { comparisonJson } from "../tapedeck/compare/comparison-json.ts";
 import { Answer, tokensField } from "./answer.ts";
-import { sayDifferences, saySide } from "./comparison-text.ts";
+import { addDifferences, addSide } from "./comparison-text.ts";
 import { namedSide, whatForms } from "./named-side.ts";
 import { tool } from "./tool.ts";
 
@@ -22,10 +22,10 @@ export const compare = tool({
     };
     const comparison = comparisonJson(await call.apis.tapedeck.compare(call.context, sides));
     const answer = new Answer(tokens);
-    saySide(answer, comparison.left);
-    if (comparison.right !== null) saySide(answer, comparison.right);
-    answer.say("");
-    sayDifferences(answer, comparison);
+    addSide(answer, comparison.left);
+    if (comparison.right !== null) addSide(answer, comparison.right);
+    answer.add("");
+    addDifferences(answer, comparison);
     const query = new URLSearchParams({ left, ...(right !== undefined && { right }) });
     const [leftEnd, rightEnd] = [comparison.left.position, comparison.right?.position];
     const again = `the left side is as of it${rightEnd === undefined ? "" : `, the right one as of ${rightEnd}`}: \`@\` these, a source or session answers the same`;

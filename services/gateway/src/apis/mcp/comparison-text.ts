@@ -9,33 +9,33 @@ type Difference = AnswerOf<"Difference">;
 const maxOutput = 12;
 
 /** What failed first on one side, and why. */
-export function saySide(answer: Answer, side: Side): void {
-  answer.say(headOf(side));
+export function addSide(answer: Answer, side: Side): void {
+  answer.add(headOf(side));
   const { failure } = side;
   if (failure === null) {
-    answer.say(side.outcome === "failed" ? "  It is not recorded what failed first." : "  Nothing failed in it.");
+    answer.add(side.outcome === "failed" ? "  It is not recorded what failed first." : "  Nothing failed in it.");
     return;
   }
   const { phase, subject, errorCode, error, cause, tries, position, suggestions, output } = failure;
   const step = `${phase}${subject === "" ? "" : ` ${quoted(subject, 100)}`}${tries > 1 ? ` (${tries} tries)` : ""}`;
   const code = errorCode === "" ? "" : `, code ${quoted(errorCode, 60)}`;
-  answer.say(`  Failed first: ${step}${code}, at position ${position}`);
+  answer.add(`  Failed first: ${step}${code}, at position ${position}`);
   if (cause !== null) {
     const line = cause.line === null ? "" : `, line ${cause.line}`;
     const place = cause.file === null ? "" : `, in ${quoted(cause.file, 200)}${line}`;
-    answer.say(
+    answer.add(
       `  Cause${cause.reason === "other" ? "" : ` (${quoted(cause.reason, 80)})`}${place}:`,
       ...data(cause.text),
     );
-    if (cause.advice !== null) answer.say(`  The tool advises: ${quoted(cause.advice)}`);
+    if (cause.advice !== null) answer.add(`  The tool advises: ${quoted(cause.advice)}`);
   }
-  if (error !== "" && error !== cause?.text) answer.say("  Its error:", ...data(error, 600).slice(0, 6));
+  if (error !== "" && error !== cause?.text) answer.add("  Its error:", ...data(error, 600).slice(0, 6));
   const advised = suggestions.slice(0, 3).filter((one) => one !== cause?.advice);
-  for (const suggestion of advised) answer.say(`  The tool suggests: ${quoted(suggestion)}`);
+  for (const suggestion of advised) answer.add(`  The tool suggests: ${quoted(suggestion)}`);
   const lines = output.slice(0, maxOutput);
   const [first] = lines;
   if (first === undefined) return;
-  answer.say(`  Its output around that, from position ${first.position} on:`);
+  answer.add(`  Its output around that, from position ${first.position} on:`);
   answer.take(lines.flatMap(({ text }) => data(text)));
 }
 
@@ -53,17 +53,17 @@ export function headOf(side: Side): string {
 }
 
 /** What differs, the most likely explanations first. */
-export function sayDifferences(answer: Answer, { right, differences, equal }: Comparison): void {
+export function addDifferences(answer: Answer, { right, differences, equal }: Comparison): void {
   if (right === null) {
-    answer.say("There is no good one before it to compare with.");
+    answer.add("There is no good one before it to compare with.");
     return;
   }
-  answer.say(`Beside: ${headOf(right)}`);
+  answer.add(`Beside: ${headOf(right)}`);
   if (differences.length === 0) {
-    answer.say(`No difference is recorded; ${equal} facts are the same.`);
+    answer.add(`No difference is recorded; ${equal} facts are the same.`);
     return;
   }
-  answer.say(`What differs, the most likely explanation first (${equal} facts are the same):`);
+  answer.add(`What differs, the most likely explanation first (${equal} facts are the same):`);
   const taken = answer.take(differences.map(differenceLine));
   const left = differences.length - taken;
   if (left > 0)

@@ -31,10 +31,10 @@ export const getState = tool({
       found.session === null
         ? "no session"
         : `session ${found.session}${found.sessionEnded ? ", which has ended" : ""}`;
-    answer.say(`State of ${sourceText(found.source)}${path === undefined ? "" : `, ${path}`} (${process}):`);
-    if (found.notHeardSince !== null) answer.say(`Not heard since ${found.notHeardSince}: it may have changed.`);
+    answer.add(`State of ${sourceText(found.source)}${path === undefined ? "" : `, ${path}`} (${process}):`);
+    if (found.notHeardSince !== null) answer.add(`Not heard since ${found.notHeardSince}: it may have changed.`);
     const { json, isWhole } = outline(part, answer.left);
-    answer.say(json);
+    answer.add(json);
     if (!isWhole) answer.leaveOut("what is shown as a size. Ask with the `path` of a part.");
     const query = new URLSearchParams(
       found.session === null ? { source: sourceText(found.source) } : { at: found.position },

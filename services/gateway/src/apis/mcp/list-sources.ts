@@ -21,13 +21,13 @@ export const listSources = tool({
   async answer({ developer, project, upstream, at, page, tokens }, { apis, context, page: base }) {
     const many = (value: string | undefined) => (value === undefined ? undefined : [value]);
     const filter = { developer: many(developer), project: many(project), upstream: many(upstream) };
-    const moment = at === undefined ? {} : { at };
+    const asOf = at === undefined ? {} : { at };
     const lists = listsJson(apis.tapedeck.lists);
-    const found = await lists.sources(context, { ...filter, ...moment, limit: pageSize, ...(page && { page }) });
+    const found = await lists.sources(context, { ...filter, ...asOf, limit: pageSize, ...(page && { page }) });
     const sources = found.items as AnswerOf<"Source">[];
     const newest = await newestOf(sources);
     const answer = new Answer(tokens);
-    if (sources.length === 0) answer.say(`No source is recorded${at === undefined ? "" : " up to then"} that matches.`);
+    if (sources.length === 0) answer.add(`No source is recorded${at === undefined ? "" : " up to then"} that matches.`);
     const taken = answer.take(sources.map((source) => sourceLine(source, newest.get(source.source))));
     if (taken < sources.length)
       answer.leaveOut(`${sources.length - taken} more sources. Ask with more \`tokens\`, a developer or a project.`);
@@ -42,7 +42,7 @@ export const listSources = tool({
         kind: ["loop" as const, "command" as const],
         per_source: 1,
       };
-      // Both lists are of the same moment.
+      // Both lists are as of the same position.
       const { items } = await lists.operations(context, { ...request, limit: pageSize, at: at ?? found.position });
       return new Map((items as AnswerOf<"Operation">[]).map((operation) => [operation.source, operation]));
     }

@@ -11,9 +11,9 @@ it("shows a value that fits as it is", () => {
 });
 
 it("shows the size of what lies too deep to fit, and never more than was asked for", () => {
-  for (const most of [1_500, 300, 100, 60]) {
-    const { json, isWhole } = outline(state, most);
-    expect([isWhole, json.length <= most]).toEqual([false, true]);
+  for (const maxBytes of [1_500, 300, 100, 60]) {
+    const { json, isWhole } = outline(state, maxBytes);
+    expect([isWhole, json.length <= maxBytes]).toEqual([false, true]);
   }
   expect(outline(state, 200).json).toBe('{"v1":{"builds":"{… 99: a0, a1, a2, a3, a4, a5, a6, a7}"},"v2":null}');
 });

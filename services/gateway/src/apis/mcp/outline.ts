@@ -1,3 +1,4 @@
+import { ownValue } from "@tapedeck/shared/own-value";
 import { jsonData } from "./answer.ts";
 
 /** A value as JSON in at most so many bytes: what lies deepest gives way to its size. `isWhole`: nothing did. */
@@ -39,7 +40,7 @@ function sizeOf(value: unknown): unknown {
 /** The value at a path such as "v1.buildState.artifacts" or "pods.0"; undefined: there is none. */
 export function valueAt(value: unknown, path: string): unknown {
   return path.split(".").reduce<unknown>((inner, name) => {
-    if (typeof inner !== "object" || inner === null || !Object.hasOwn(inner, name)) return undefined;
-    return (inner as Record<string, unknown>)[name];
+    if (typeof inner !== "object" || inner === null) return undefined;
+    return ownValue(inner as Record<string, unknown>, name);
   }, value);
 }

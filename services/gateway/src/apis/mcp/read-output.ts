@@ -38,18 +38,18 @@ export const readOutput = tool({
       throw new TapedeckError("not_found", "nothing has failed: name a source, loop or session in `what`");
     const scope = await scopeOf(call, name);
     const answer = new Answer(tokens);
-    answer.say(
+    answer.add(
       `${sourceText(scope.source)}, ${scope.loop === undefined ? `session ${scope.session}` : `loop ${scope.loop.loop}`}:`,
     );
-    if (before === undefined) await sayErrors(answer, call, scope);
-    const asked = { subject, before, maxBytes: answer.left };
-    const near = await newestLines(call, scope, asked);
+    if (before === undefined) await addErrors(answer, call, scope);
+    const selection = { subject, before, maxBytes: answer.left };
+    const near = await newestLines(call, scope, selection);
     // It may be recorded long after the loop.
     const isMissing = near.lines.length === 0 && scope.until !== undefined;
     const { lines, first, position } = isMissing
-      ? await newestLines(call, { ...scope, until: undefined }, asked)
+      ? await newestLines(call, { ...scope, until: undefined }, selection)
       : near;
-    answer.say(
+    answer.add(
       lines.length === 0
         ? "No output is recorded there."
         : `Output${before === undefined ? ", up to the newest" : ` before ${before}`}:`,
@@ -112,18 +112,18 @@ function sessionScope({ session, source, startPosition }: AnswerOf<"Session">): 
 const maxErrors = 5;
 
 /** The steps that failed, with the line that says why. */
-async function sayErrors(answer: Answer, { apis, context }: McpCall, { session, loop }: Scope): Promise<void> {
+async function addErrors(answer: Answer, { apis, context }: McpCall, { session, loop }: Scope): Promise<void> {
   const request = { session: [session], outcome: ["failed"], ...loop, limit: 50 };
   const { items } = await listsJson(apis.tapedeck.lists).operations(context, request);
   const failed = (items as AnswerOf<"Operation">[]).filter(({ kind }) => kind !== "loop").slice(0, maxErrors);
   if (failed.length === 0) return;
-  answer.say("Errors, the newest first:");
+  answer.add("Errors, the newest first:");
   for (const { kind, subject, errorCode, error, cause, endPosition } of failed) {
     const code = errorCode === "" ? "" : `, code ${quoted(errorCode, 60)}`;
-    answer.say(
+    answer.add(
       `${kind}${subject === "" ? "" : ` ${quoted(subject, 80)}`} failed${code}${endPosition === null ? "" : ` at ${endPosition}`}`,
     );
-    answer.say(...data(cause === null || cause.text === "" ? error : cause.text, 600).slice(0, 5));
+    answer.add(...data(cause === null || cause.text === "" ? error : cause.text, 600).slice(0, 5));
   }
 }
 
@@ -193,7 +193,8 @@ function linesOf(events: readonly EventJson[]): string[] {
   return text === "" ? [] : data(text);
 }
 
-function isOf({ subject = "", detail = {} }: EventJson, wanted: string | undefined): boolean {
+function isOf(event: EventJson, subject: string | undefined): boolean {
+  const { detail = {} } = event;
   if (detail.noise === true) return false;
-  return wanted === undefined || [subject, detail.container, detail.subtask, detail.pod].includes(wanted);
+  return subject === undefined || [event.subject, detail.container, detail.subtask, detail.pod].includes(subject);
 }

@@ -17,9 +17,9 @@ export const runSql = tool({
   async answer({ sql, limit, tokens }, { apis, context, page }) {
     const { columns, rows, isMore, position } = await apis.tapedeck.sql(context, { sql, maxRows: limit });
     const answer = new Answer(tokens);
-    answer.say(jsonData(columns));
+    answer.add(jsonData(columns));
     const taken = answer.take(rows.map(jsonData));
-    if (rows.length === 0) answer.say("No row.");
+    if (rows.length === 0) answer.add("No row.");
     if (taken < rows.length)
       answer.leaveOut(`${rows.length - taken} of ${rows.length} rows. Ask with more \`tokens\`, or for less.`);
     if (isMore) answer.leaveOut(`rows after the first ${limit}. Ask with a larger \`limit\`, or sum them up.`);

@@ -12,7 +12,7 @@ import { type McpCall, tool } from "./tool.ts";
 
 const names = (what: string) => z.array(z.string()).max(50).optional().describe(what);
 
-const input = z.strictObject({
+const inputSchema = z.strictObject({
   text: z
     .string()
     .optional()
@@ -38,15 +38,15 @@ const input = z.strictObject({
   tokens: tokensField,
 });
 
-type Input = z.infer<typeof input>;
+type Input = z.infer<typeof inputSchema>;
 
 export const searchEvents = tool({
   name: "search_events",
   title: "Find events, or loops by a text",
   description:
     "The newest recorded events that match, or the first ones after a position. With `text`: the newest loops, commands, jobs, pods and sessions in which it stands, with the line.",
-  input,
-  answer: (asked, call) => (asked.text === undefined ? eventsText(asked, call) : foundText(asked, asked.text, call)),
+  input: inputSchema,
+  answer: (input, call) => (input.text === undefined ? eventsText(input, call) : foundText(input, input.text, call)),
 });
 
 const one = <Value>(value: Value | undefined) => (value === undefined ? undefined : [value]);
@@ -67,14 +67,14 @@ const facts = [...new Set(allKinds.map(kindNoun))]
   .filter((noun) => noun !== "mirror" && !allKinds.some((kind) => isTextKind(kind) && kindNoun(kind) === noun))
   .map((noun) => `${noun}.*`);
 
-async function eventsText(asked: Input, { apis, context, page }: McpCall): Promise<string> {
-  const { kinds = facts, session, subject, before, after, limit, tokens } = asked;
-  refuseBoth(asked, "before", "after");
-  if (asked.page !== undefined) throw invalidArgument("`page` is for `text`: events have `before` and `after`", "page");
+async function eventsText(input: Input, { apis, context, page }: McpCall): Promise<string> {
+  const { kinds = facts, session, subject, before, after, limit, tokens } = input;
+  refuseBoth(input, "before", "after");
+  if (input.page !== undefined) throw invalidArgument("`page` is for `text`: events have `before` and `after`", "page");
   const until = before === undefined ? undefined : (positionBefore(before) ?? before);
   const filter = filterOf({
     kind: kinds,
-    ...scopeOf(asked),
+    ...scopeOf(input),
     subject: one(subject),
   });
   const { workspace, signal } = context;
@@ -84,7 +84,7 @@ async function eventsText(asked: Input, { apis, context, page }: McpCall): Promi
   const answer = new Answer(tokens);
   // Newest first, so that what is cut is the oldest.
   const items = after === undefined ? found.items.toReversed() : found.items;
-  if (items.length === 0) answer.say("No event matches.");
+  if (items.length === 0) answer.add("No event matches.");
   const taken = answer.take(items.map(eventLine));
   const last = items[taken - 1]?.position;
   const isMore = taken < items.length || items.length === limit;
@@ -109,26 +109,26 @@ function eventLine({ position, recordedAt, kind, subject = "", source, summary, 
   return `${position} ${recordedAt} ${sourceText(source)}${loop}: ${kind}${about}: ${quoted(summary, 200)}${why}`;
 }
 
-async function foundText(asked: Input, text: string, { apis, context, page }: McpCall): Promise<string> {
-  const { limit, tokens } = asked;
-  for (const name of ["subject", "before", "after"] as const) refuseBoth(asked, "text", name);
+async function foundText(input: Input, text: string, { apis, context, page }: McpCall): Promise<string> {
+  const { limit, tokens } = input;
+  for (const name of ["subject", "before", "after"] as const) refuseBoth(input, "text", name);
   const request = {
     q: text,
-    kind: kindsOf(asked),
-    ...scopeOf(asked),
+    kind: kindsOf(input),
+    ...scopeOf(input),
     limit,
-    page: asked.page,
+    page: input.page,
   };
   const found = await listsJson(apis.tapedeck.lists).search(context, request);
   const { total, totalIsMinimum } = found as { total?: number; totalIsMinimum?: boolean };
   const items = found.items as AnswerOf<"HistoryItem">[];
   const answer = new Answer(tokens);
-  answer.say(`${totalIsMinimum ? "More than " : ""}${total ?? items.length} match, the newest first:`);
+  answer.add(`${totalIsMinimum ? "More than " : ""}${total ?? items.length} match, the newest first:`);
   let taken = 0;
   for (const item of items) {
     const lines = itemLines(item);
     if (Buffer.byteLength(lines.join("\n")) > answer.left) break;
-    answer.say(...lines);
+    answer.add(...lines);
     taken++;
   }
   if (taken < items.length)

@@ -26,15 +26,15 @@ export const stats = tool({
     tokens: tokensField,
   }),
   async answer({ about, tokens, ...given }, { apis, context, page }) {
-    const asked = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+    const parameters = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
     const found = await apis.tapedeck.stats(
       context,
       about,
-      readParameters(statsParameters(statsKinds[about]), asked as never),
+      readParameters(statsParameters(statsKinds[about]), parameters as never),
     );
     const answer = new Answer(tokens);
     const items = isByTime(given.group) ? found.items : found.items.toSorted((a, b) => sizeOf(b) - sizeOf(a));
-    if (items.length === 0) answer.say("Nothing was recorded that this counts.");
+    if (items.length === 0) answer.add("Nothing was recorded that this counts.");
     const taken = answer.take(items.map(jsonData));
     if (taken < items.length)
       answer.leaveOut(

@@ -24,8 +24,8 @@ export const trigger = tool({
     const request = UserIntentRequest.encode({ intent }).finish();
     await apis.skaffold.control(execute, request, { ...context, ...(source !== undefined && { source }) });
     const answer = new Answer(500);
-    answer.say(`Skaffold has taken the request to ${action}. With nothing changed, nothing runs.`);
-    answer.say(`Call wait_for_loop with after ${position} to see how it goes.`);
+    answer.add(`Skaffold has taken the request to ${action}. With nothing changed, nothing runs.`);
+    answer.add(`Call wait_for_loop with after ${position} to see how it goes.`);
     return answer.end({ position, page: `${page}/`, again: "what the call sets off is recorded `after` it" });
   },
 });

@@ -34,8 +34,8 @@ export const waitForLoop = tool({
     const { position, ended } = await nextEnd(call, { source, after, ms: seconds * 1_000 });
     if (ended === undefined) {
       const answer = new Answer(tokens);
-      answer.say(`Nothing has ended in ${seconds} s${source === undefined ? "" : ` in ${source}`}.`);
-      answer.say(`Ask again with after ${position}: nothing is missed between two calls.`);
+      answer.add(`Nothing has ended in ${seconds} s${source === undefined ? "" : ` in ${source}`}.`);
+      answer.add(`Ask again with after ${position}: nothing is missed between two calls.`);
       return answer.end({ position, page: `${call.page}/`, again: "`after` it the wait goes on" });
     }
     return endText(call, ended, tokens);
@@ -50,7 +50,7 @@ async function endText(call: McpCall, event: EventJson, tokens: number): Promise
   const isCommand = kind === "command.finished";
   if (isCommand && outcome !== "failed") {
     const answer = new Answer(tokens);
-    answer.say(`${sourceText(source)}: command ${quoted(event.subject ?? "")} ${outcome ?? "is over"}.`);
+    answer.add(`${sourceText(source)}: command ${quoted(event.subject ?? "")} ${outcome ?? "is over"}.`);
     return answer.end({ ...foot, page: `${call.page}/sessions/${session}?at=${position}` });
   }
   const left = loopOf(event) ?? `${isCommand ? source : session}@${position}`;

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { AnswerOf } from "../tapedeck/answers.ts";
 import { comparisonJson } from "../tapedeck/compare/comparison-json.ts";
 import { Answer, loopName, tokensField } from "./answer.ts";
-import { headOf, sayDifferences, saySide } from "./comparison-text.ts";
+import { addDifferences, addSide, headOf } from "./comparison-text.ts";
 import { atField, namedSide, whatForms } from "./named-side.ts";
 import { type McpCall, tool } from "./tool.ts";
 
@@ -43,12 +43,12 @@ export function whyText(
 ): string {
   const answer = new Answer(tokens);
   const { left } = comparison;
-  if (how !== undefined) answer.say(how);
-  if (left.failure === null && left.outcome !== "failed") answer.say("Nothing failed in this:", headOf(left));
+  if (how !== undefined) answer.add(how);
+  if (left.failure === null && left.outcome !== "failed") answer.add("Nothing failed in this:", headOf(left));
   else {
-    saySide(answer, left);
-    answer.say("");
-    sayDifferences(answer, comparison);
+    addSide(answer, left);
+    answer.add("");
+    addDifferences(answer, comparison);
   }
   const name = left.unit === "loop" ? loopName(left) : left.session;
   const again =
@@ -63,7 +63,7 @@ function pathOf(side: AnswerOf<"ComparedSide">): string {
 
 async function nothingFailed({ apis, context, page }: McpCall, tokens: number): Promise<string> {
   const answer = new Answer(tokens);
-  answer.say("No loop and no command has failed in this workspace.");
+  answer.add("No loop and no command has failed in this workspace.");
   const { position } = await apis.tapedeck.lists.sources(context, { filter: {}, limit: 1 });
   return answer.end({ position, page: `${page}/` });
 }
