@@ -13,7 +13,8 @@ import { expectRecorded, openLogReader, skaffoldSource } from "./ingest-harness.
 /** A log without room is reported within that time, and with room recording goes on by itself with all that waited. */
 export async function recordsThroughFullDisk(soonMs: number): Promise<void> {
   const recording = loadRecording(`${recordings.skaffold}/01-dev-success-3-artifacts-5-iterations`);
-  await using nats = await startTestNats({ maxFileStore: "100KB" });
+  // Less than the recording takes in the log.
+  await using nats = await startTestNats({ maxFileStore: "25KB" });
   await using fake = await startFakeSkaffold({ recording });
   await using folder = await temporaryFolder();
   const env = {
