@@ -87,6 +87,8 @@ it("every answer has a position and a link to the page that shows it", async () 
     const text = await mcp.ask(name, { ...args });
     expect(text).toMatch(/^Position: [0-9a-z]+-[0-9a-z]+ /m);
     const page = /^Page: (\S+)$/m.exec(text)?.[1] ?? "";
+    const { pathname } = new URL(page);
+    expect(pathname).toMatch(/^\/((loops|compare|trends)?|loops\/01[A-Z0-9]+\.1\.\d+|sessions\/01[A-Z0-9]+)$/);
     expect((await fetch(page, { headers: { accept: "text/html" } })).headers.get("content-type")).toContain(
       "text/html",
     );
@@ -128,6 +130,42 @@ it("output is always marked, and can't leave its marks", async () => {
     for (const line of lines) expect(line).toMatch(/^\| |"[^"]*previous instructions/);
   }
   expect(answers.filter((text) => text.includes("previous instructions")).length).toBeGreaterThanOrEqual(3);
+});
+
+it("answers have at most their number of tokens, however much was printed", async () => {
+  const erin = scenario(sourceName({ workspace: "acme", developer: "erin", project: "shop", upstream: "skaffold" }));
+  const own = erin.session("01E1");
+  const much = Array.from({ length: 100 }, (_, line) => `error ${line}: ${"0a1b2c3d ".repeat(200)}`).join("\n");
+  own.started(Object.fromEntries(Array.from({ length: 50 }, (_, at) => [`label-${at}`, much.slice(0, 1_000)])));
+  own.configured();
+  own.loopStarted();
+  for (let at = 0; at < 20; at++) {
+    own.build(`${"web".repeat(40)}-${at}`, "started");
+    own.build(`${"web".repeat(40)}-${at}`, "failed", undefined, {
+      error: { code: "X", message: much, suggestions: [] },
+    });
+  }
+  own.loopEnded("failed");
+  for (let at = 0; at < 50; at++) own.text(`${much.slice(0, 5_000)}\n`);
+  await harness.on.seed(erin.events);
+  const calls: readonly (readonly [string, object])[] = [
+    ["list_sources", {}],
+    ["get_state", { source: "erin/shop" }],
+    ["why_failed", { what: "erin/shop" }],
+    ["compare", { left: "erin/shop", right: "alice/shop" }],
+    ["wait_for_loop", { source: "erin/shop", after: "start" }],
+    ["search_events", { source: "erin/shop", limit: 200 }],
+    ["search_events", { text: "0a1b2c3d" }],
+    ["read_output", { what: "erin/shop" }],
+    ["stats", { about: "failures", group: ["error", "loop"] }],
+    ["run_sql", { sql: "select * from operations" }],
+  ];
+  for (const [name, args] of calls) {
+    for (const tokens of [2_000, 4_000]) {
+      const text = await mcp.ask(name, { ...args, ...(tokens !== 4_000 && { tokens }) });
+      expect([name, tokens, Buffer.byteLength(text) < tokens * 2.2]).toEqual([name, tokens, true]);
+    }
+  }
 });
 
 it("pages of events have each event once, and fit", async () => {

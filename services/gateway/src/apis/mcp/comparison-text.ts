@@ -7,6 +7,8 @@ type Difference = AnswerOf<"Difference">;
 
 /** Output comes from where the failure was printed, and says less with every line. */
 const maxOutput = 12;
+/** Bytes that errors and output leave for the differences. */
+const reservedBytes = 2_500;
 
 /** What failed first on one side, and why. */
 export function addSide(answer: Answer, side: Side): void {
@@ -23,20 +25,24 @@ export function addSide(answer: Answer, side: Side): void {
   if (cause !== null) {
     const line = cause.line === null ? "" : `, line ${cause.line}`;
     const place = cause.file === null ? "" : `, in ${quoted(cause.file, 200)}${line}`;
-    answer.add(
-      `  Cause${cause.reason === "other" ? "" : ` (${quoted(cause.reason, 80)})`}${place}:`,
-      ...data(cause.text),
-    );
+    answer.add(`  Cause${cause.reason === "other" ? "" : ` (${quoted(cause.reason, 80)})`}${place}:`);
+    answer.take(data(cause.text));
     if (cause.advice !== null) answer.add(`  The tool advises: ${quoted(cause.advice)}`);
   }
-  if (error !== "" && error !== cause?.text) answer.add("  Its error:", ...data(error, 600).slice(0, 6));
+  if (error !== "" && error !== cause?.text) {
+    answer.add("  Its error:");
+    answer.take(data(error).slice(0, 5), reservedBytes);
+  }
   const advised = suggestions.slice(0, 3).filter((one) => one !== cause?.advice);
   for (const suggestion of advised) answer.add(`  The tool suggests: ${quoted(suggestion)}`);
   const lines = output.slice(0, maxOutput);
   const [first] = lines;
   if (first === undefined) return;
   answer.add(`  Its output around that, from position ${first.position} on:`);
-  answer.take(lines.flatMap(({ text }) => data(text)));
+  answer.take(
+    lines.flatMap(({ text }) => data(text)),
+    reservedBytes,
+  );
 }
 
 /** "alice/shop/skaffold, loop 4 (01…1.4): failed after 2.3 s" */

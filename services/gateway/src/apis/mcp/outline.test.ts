@@ -21,5 +21,5 @@ it("shows the size of what lies too deep to fit, and never more than was asked f
 it("finds the part at a path, and nothing that objects have by themselves", () => {
   expect(valueAt(state, "v1.builds.a7.status")).toBe("Complete");
   expect(valueAt({ list: ["x"] }, "list.0")).toBe("x");
-  expect([valueAt(state, "v1.none"), valueAt(state, "constructor.name")]).toEqual([undefined, undefined]);
+  for (const path of ["v1.none", "constructor", "__proto__"]) expect(valueAt(state, path)).toBeUndefined();
 });

@@ -123,7 +123,8 @@ async function addErrors(answer: Answer, { apis, context }: McpCall, { session, 
     answer.add(
       `${kind}${subject === "" ? "" : ` ${quoted(subject, 80)}`} failed${code}${endPosition === null ? "" : ` at ${endPosition}`}`,
     );
-    answer.add(...data(cause === null || cause.text === "" ? error : cause.text, 600).slice(0, 5));
+    const lines = data(cause === null || cause.text === "" ? error : cause.text).slice(0, 5);
+    answer.take(lines, answer.left / 2);
   }
 }
 

@@ -4,7 +4,6 @@ import type pg from "pg";
 import type { ReaderLimits } from "../../db/access/limits.ts";
 import { ownLogin } from "../../db/access/own-logins.ts";
 import { LeakyPlansError, RolesRefusedError } from "../../db/access/workspace-logins.ts";
-import { isStatementTimeout } from "../../db/away.ts";
 import { settingInteger } from "../../db/setting-integer.ts";
 import type { ApiDeps, CallScope } from "../deps.ts";
 
@@ -58,16 +57,21 @@ async function rowsOf(client: pg.Client, sql: string, maxRows: number, limits: S
   if (fields.length === 0) throw invalidArgument("the query has no columns", "sql");
   if (fields.length > most.columns) throw invalidArgument(`the query has more than ${most.columns} columns`, "sql");
   const names = fields.map((_, index) => `c${index}`);
-  const cut = names.map((name) => `left(${name}::text, ${most.characters + 1})`).join(", ");
+  const cut = names.map(cutText).join(", ");
   const { rows } = await alone(
     client,
     `select ${cut} from (\n${sql}\n) answer (${names.join(", ")}) limit ${maxRows + 1}`,
   );
   return {
     columns: fields.map(({ name }) => name),
-    rows: rows.slice(0, maxRows).map((values) => ({ json: JSON.stringify(values.map(shortened)) })),
+    rows: rows.slice(0, maxRows).map((values) => ({ json: JSON.stringify(values) })),
     is_more: rows.length > maxRows,
   };
+}
+
+function cutText(name: string): string {
+  const text = `${name}::text`;
+  return `case when length(${text}) > ${most.characters} then left(${text}, ${most.characters}) || '…' else ${text} end`;
 }
 
 /** A single statement: Postgres refuses several in one. */
@@ -81,10 +85,6 @@ async function alone(client: pg.Client, text: string): Promise<pg.QueryArrayResu
   return client.query<(string | null)[]>(query);
 }
 
-function shortened(value: string | null): string | null {
-  return value === null || value.length <= most.characters ? value : `${value.slice(0, most.characters)}…`;
-}
-
 /** What Postgres says of the query is for its author. It may hold recorded values, so it stands in quotes. */
 function asRefusal(error: unknown): unknown {
   if (error instanceof TapedeckError || !(error instanceof Error)) return error;
@@ -92,7 +92,6 @@ function asRefusal(error: unknown): unknown {
     const message = `SQL for one workspace is not possible on this Postgres: ${error.message}`;
     return new TapedeckError("forbidden", message, {}, { cause: error });
   }
-  if (isStatementTimeout(error)) return error;
   const code = "code" in error ? String(error.code) : "";
   if (code === "53300") {
     return new TapedeckError("limit_exceeded", "too many queries at once: try again in a moment", {}, { cause: error });
