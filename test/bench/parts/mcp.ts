@@ -22,7 +22,6 @@ export async function mcp(bench: Bench): Promise<void> {
     get_state: ["get_state", { source }],
     "get_state at a position": ["get_state", { source, at }],
     why_failed: ["why_failed", { what: source }],
-    "why_failed of what failed last": ["why_failed", {}],
     "why_failed at a position": ["why_failed", { what: source, at }],
     compare: ["compare", { left: source, right: `${source}@${at}` }],
     "wait_for_loop, which is over": ["wait_for_loop", { source, after: at }],
