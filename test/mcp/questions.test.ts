@@ -199,7 +199,7 @@ it.each(questions)("$question", async ({ calls, answer }) => {
     text = await mcp.ask(tool, args);
     expect(Buffer.byteLength(text) / 2.2).toBeLessThan(4_000);
   }
-  expect(text).toMatch(answer);
+  expect(text, text).toMatch(answer);
 });
 
 it("at least twenty questions are asked", () => expect(questions.length).toBeGreaterThanOrEqual(20));
