@@ -31,7 +31,7 @@ const lost =
 beforeAll(async () => {
   const recording = loadRecording(recordingFolder("01-dev-success-3-artifacts-5-iterations"));
   fake = cleanup.use(await startFakeSkaffold({ recording }));
-  // Less than the recording takes in the log.
+  // The recording takes more in the log, compressed.
   const nats = cleanup.use(await startTestNats({ maxFileStore: "25KB" }));
   const database = cleanup.use(await freshDatabase(migrated)).url;
   await damagedLog(nats.url);

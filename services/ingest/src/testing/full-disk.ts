@@ -13,7 +13,7 @@ import { expectRecorded, openLogReader, skaffoldSource } from "./ingest-harness.
 /** A log without room is reported within that time, and with room recording goes on by itself with all that waited. */
 export async function recordsThroughFullDisk(soonMs: number): Promise<void> {
   const recording = loadRecording(`${recordings.skaffold}/01-dev-success-3-artifacts-5-iterations`);
-  // Less than the recording takes in the log.
+  // The recording takes more in the log, compressed.
   await using nats = await startTestNats({ maxFileStore: "25KB" });
   await using fake = await startFakeSkaffold({ recording });
   await using folder = await temporaryFolder();
