@@ -12,6 +12,8 @@ export type SinkLeaseOptions = {
   readonly times: Pick<SinkTimes, "leaseMs" | "renewMs" | "pollMs">;
   /** Called with each lease; resolves when nothing is done under it any more, soon after `lost` has aborted. */
   readonly hold: (lost: AbortSignal) => Promise<void>;
+  /** Called when the lease can't be asked for, once until it can. */
+  readonly failed: (error: unknown) => void;
 };
 
 /** A holder gives its lease up so long before its end. */
@@ -27,6 +29,7 @@ export class SinkLease implements AsyncDisposable {
   readonly #stop = new AbortController();
   readonly #freed = new Notifier();
   readonly #running: Promise<void>;
+  #hasFailed = false;
 
   constructor(options: SinkLeaseOptions) {
     this.#options = options;
@@ -50,7 +53,7 @@ export class SinkLease implements AsyncDisposable {
     while (!signal.aborted) {
       const freed = this.#freed.next();
       const sentAt = performance.now();
-      const revision = await this.#take().catch(() => undefined);
+      const revision = await this.#taken();
       if (revision === undefined) {
         const over = new AbortController();
         await Promise.race([freed, delay(times.pollMs, AbortSignal.any([signal, over.signal]))]);
@@ -64,6 +67,20 @@ export class SinkLease implements AsyncDisposable {
       await Promise.all([hold(lease.lost).catch(() => lease.lose()), lease.kept]);
       signal.removeEventListener("abort", released);
       await lease.release();
+      await delay(times.pollMs, signal);
+    }
+  }
+
+  /** The revision; undefined: another gateway has it, or NATS can't be asked. */
+  async #taken(): Promise<number | undefined> {
+    try {
+      const revision = await this.#take();
+      this.#hasFailed = false;
+      return revision;
+    } catch (error) {
+      if (!this.#hasFailed) this.#options.failed(error);
+      this.#hasFailed = true;
+      return undefined;
     }
   }
 

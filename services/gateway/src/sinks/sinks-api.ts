@@ -185,6 +185,8 @@ class SinkCalls implements SinksApi {
       const result = await retryParked(found, { log, offset: at.offset }, this.#deps.allowed, caller.signal);
       if (result.accepted) await this.#deps.sinks.store().remove({ workspace, sink, type: "parked", place: position });
       items.push({ position, ...result });
+      // The others would wait for as long.
+      if (result.status === null) break;
     }
     const accepted = items.filter((one) => one.accepted).length;
     this.#deps.audit("sink.parked-retried", caller, { sink, accepted, refused: items.length - accepted });
@@ -263,7 +265,9 @@ class SinkCalls implements SinksApi {
 
   async #shown(known: KnownSink, caller: CallContext): Promise<SinkJson> {
     const { workspace, sink, definition, origin, isPaused } = known;
-    const entries = await answered(this.#deps.sinks.store().all(["cursor", "status", "parked"], { workspace, sink }));
+    const store = this.#deps.sinks.store();
+    const entries = await answered(store.all(["cursor", "status", "parked"], { workspace, sink }));
+    const { owner } = await answered(store.owner());
     const stored = (type: string) => entries.find((entry) => entry.type === type)?.value;
     const status = statusIn(stored("status"));
     const isHidden = onlyDeveloper(this.#deps.developers, caller) !== undefined;
@@ -277,7 +281,8 @@ class SinkCalls implements SinksApi {
       filter: isHidden ? {} : filter,
       headers: Object.keys(headers),
       signed: secret !== undefined,
-      state: isPaused ? "paused" : (status?.state ?? "waiting"),
+      // What is stored may be of a gateway that is gone.
+      state: isPaused ? "paused" : owner === undefined ? "waiting" : (status?.state ?? "waiting"),
       position: cursorIn(stored("cursor"))?.position ?? null,
       lagEvents: status?.lagEvents ?? 0,
       lagSeconds: status?.lagSeconds ?? 0,

@@ -152,6 +152,24 @@ it("stands still while it is paused, and delivers again from where it is rewound
   expect((await gateway.call("DELETE", "/hook")).status).toBe(404);
 });
 
+it("loses nothing when it is paused, or its gateway stops, while its target refuses", async () => {
+  const { on, receiver, alice } = await harness();
+  const gateway = await on.gateway();
+  receiver.answer = () => ({ status: 500 });
+  await gateway.add("hook", receiver);
+  await alice.append(3);
+  await until(async () => (await gateway.sink("hook"))?.state === "retrying", { message: "the first failure" });
+  await gateway.call("POST", "/hook/pause");
+  await gateway.call("POST", "/hook/resume");
+  const { length } = receiver.requests;
+  await until(() => receiver.requests.length > length, { message: "further attempts" });
+  await gateway[Symbol.asyncDispose]();
+  receiver.answer = () => ({ status: 200 });
+  stack.use(await on.gateway());
+  await until(() => receiver.accepted.length >= 3, { message: "all events" });
+  expect(ordinals(receiver.accepted)).toEqual([1, 2, 3]);
+});
+
 it("is delivered by one gateway, and by another one as soon as that stops", async () => {
   const { on, receiver, alice } = await harness();
   const gateways = [await on.gateway(), stack.use(await on.gateway())] as const;

@@ -2,6 +2,7 @@ import { checkAgain } from "@tapedeck/shared/log/check-again";
 import type { LogReader } from "@tapedeck/shared/log/log";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { type SinkEntry, SinkStore, sinkOwnerSubject, sinkSubjects } from "@tapedeck/shared/sinks/sink-store";
+import { retried } from "@tapedeck/shared/sync/retried";
 import { startTimer, stopTimer, type Timer } from "@tapedeck/shared/sync/timers";
 import type { NatsConnection } from "nats";
 import { ulid } from "ulid";
@@ -30,8 +31,6 @@ export type KnownSink = ActiveSink & {
   /** Where it was defined. */
   readonly origin: "stored" | "settings";
   readonly isPaused: boolean;
-  /** What an admin has defined under the name of one of the settings counts for nothing. */
-  readonly revision: number;
 };
 
 export type SinksDeps = {
@@ -59,13 +58,14 @@ export class Sinks implements AsyncDisposable {
   #lease: AsyncDisposable | undefined;
   #running: RunningSinks | undefined;
   #stored: { readonly of: NatsConnection; readonly store: SinkStore } | undefined;
-  #isOver = false;
+  readonly #over = new AbortController();
 
   constructor(deps: SinksDeps) {
     this.#deps = deps;
     this.#times = { ...defaultSinkTimes, ...deps.times };
     this.#known = this.#with([], []);
-    deps.link.opened.then(() => this.#watch(deps.link.nats().connection)).catch(() => {}); // the gateway is closing
+    const watch = async () => this.#watch(deps.link.nats().connection);
+    deps.link.opened.then(() => retried(watch, this.#over.signal)).catch(() => {}); // the next gateway tries again
   }
 
   /** The sinks that are delivered here now; empty at another gateway. */
@@ -94,7 +94,7 @@ export class Sinks implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#isOver = true;
+    this.#over.abort();
     for (const timer of this.#reads) stopTimer(timer);
     await this.#watching.disposeAsync();
     await this.#reading.catch(() => {});
@@ -102,7 +102,7 @@ export class Sinks implements AsyncDisposable {
   }
 
   #watch(connection: NatsConnection): void {
-    if (this.#isOver) return;
+    if (this.#over.signal.aborted) return;
     const checking = this.#watching.use(checkAgain(connection, () => this.changed(), checkTimes));
     const heard = (error: Error | null) => (error === null ? this.#readSoon() : checking.isDeaf());
     for (const type of ["sink", "control"] as const) {
@@ -127,34 +127,27 @@ export class Sinks implements AsyncDisposable {
     const entries = await this.store().all(["sink", "control"]);
     const gone = entries.filter((entry) => entry.type === "sink" && this.#isRemoved(entry));
     for (const { workspace, sink } of gone) await removeSink(this.store(), { workspace, sink });
-    const [sinks, controls] = [entries.filter(({ type }) => type === "sink"), entries];
     this.#known = this.#with(
-      sinks.filter((one) => !gone.includes(one)),
-      controls.filter(({ type }) => type === "control"),
+      entries.filter((one) => one.type === "sink" && !gone.includes(one)),
+      entries.filter(({ type }) => type === "control"),
     );
     await this.#apply();
   }
 
   #with(stored: readonly SinkEntry[], controls: readonly SinkEntry[]): readonly KnownSink[] {
-    const known = (
-      workspace: string,
-      sink: string,
-      definition: SinkDefinition,
-      rest: Pick<KnownSink, "origin" | "revision">,
-    ) => {
+    const known = (workspace: string, sink: string, definition: SinkDefinition, origin: KnownSink["origin"]) => {
       const control = controls.find((one) => one.workspace === workspace && one.sink === sink);
       const { paused = false, generation } = controlIn(control?.value) ?? {};
-      return { workspace, sink, definition, generation, isPaused: paused, ...rest };
+      return { workspace, sink, definition, generation, isPaused: paused, origin };
     };
     const { sinks } = this.#deps.settings;
-    const configured = sinks.map(({ workspace, sink, definition }) =>
-      known(workspace, sink, definition, { origin: "settings", revision: 0 }),
-    );
-    const others = stored.flatMap(({ workspace, sink, value, revision }) => {
+    const configured = sinks.map(({ workspace, sink, definition }) => known(workspace, sink, definition, "settings"));
+    // What an admin has defined under the name of one of the settings counts for nothing.
+    const others = stored.flatMap(({ workspace, sink, value }) => {
       const definition = definitionIn(value);
       const isConfigured = sinks.some((one) => one.workspace === workspace && one.sink === sink);
       if (definition === undefined || isConfigured) return [];
-      return [known(workspace, sink, definition, { origin: "stored", revision })];
+      return [known(workspace, sink, definition, "stored")];
     });
     return [...configured, ...others];
   }
@@ -167,11 +160,16 @@ export class Sinks implements AsyncDisposable {
   }
 
   async #apply(): Promise<void> {
-    if (this.#isOver) return;
+    if (this.#over.signal.aborted) return;
+    const isKnown = ({ workspace, sink }: ActiveSink) =>
+      this.#known.some((one) => one.workspace === workspace && one.sink === sink);
+    const removed = this.running.filter(({ sink }) => !isKnown(sink));
     const active = this.#active();
     if (active.length === 0) await this.#endLease();
     else if (this.#lease === undefined) await this.#beginLease();
     else await this.#running?.set(active);
+    // It may have been written after the sink was removed.
+    for (const { sink } of removed) await this.store().remove({ ...sink, type: "status" });
   }
 
   async #beginLease(): Promise<void> {
@@ -179,7 +177,8 @@ export class Sinks implements AsyncDisposable {
     const { SinkLease } = await import("./sink-lease.ts");
     const store = () => this.store();
     const hold = (lost: AbortSignal) => this.#hold(lost);
-    const lease = new SinkLease({ store, gateway: ulid(), times: this.#times, hold });
+    const failed = (err: unknown) => this.#deps.logger.warn({ err }, "sinks can't be delivered now");
+    const lease = new SinkLease({ store, gateway: ulid(), times: this.#times, hold, failed });
     const { connection } = this.#deps.link.nats();
     const freed = connection.subscribe(sinkOwnerSubject, {
       callback: (error, message) => void (error === null && message.data.byteLength === 0 && lease.freed()),

@@ -49,8 +49,9 @@ async function send(
   let status: number | null = null;
   for (const request of requests(sink)) {
     const at = new Date();
-    const all = { ...request.headers, ...headers, ...format.headersOf?.(request, at, sink) };
-    const answer = await target.post({ body: request.body, headers: all }, signal);
+    const body = Buffer.from(request.body);
+    const all = { ...request.headers, ...headers, ...format.headersOf?.({ id: request.id, body }, at, sink) };
+    const answer = await target.post({ body, headers: all }, signal);
     const result = classOf(answer, at, format.accepts);
     status = answer.type === "answer" ? answer.status : null;
     if (result.type === "refused") return { accepted: false, status, error: result.error };

@@ -50,7 +50,6 @@ export class Delivery {
       const chunk = chunkOf(rest, this.#size);
       const readable = this.#readable(chunk);
       const { covered, refused, count } = await this.#send(readable, signal);
-      if (signal.aborted && refused !== undefined) return;
       if (refused === undefined) {
         const last = chunk.at(-1);
         if (last !== undefined) listener.delivered(last.offset, readable.length);
@@ -64,6 +63,7 @@ export class Delivery {
         this.#accepted();
         rest = rest.filter(({ offset }) => offset > before);
       }
+      if (signal.aborted) return;
       const settled = await this.#refused(readable.slice(covered, covered + count), refused, signal);
       if (settled !== undefined) rest = rest.filter(({ offset }) => offset > settled);
     }
@@ -71,9 +71,10 @@ export class Delivery {
 
   /** How many events are accepted and, if one was not, why, and how many events its request has. */
   async #send(events: readonly SinkEvent[], signal: AbortSignal) {
-    const { format, sink } = this.#options;
     let covered = 0;
-    for (const request of format.requests(events, sink)) {
+    const requests = this.#requests(events);
+    if ("type" in requests) return { covered, refused: requests, count: events.length };
+    for (const request of requests) {
       const answer = await this.#post(request, signal);
       if (answer.type === "refused") return { covered, refused: answer, count: request.covers - covered };
       covered = request.covers;
@@ -81,11 +82,23 @@ export class Delivery {
     return { covered, refused: undefined, count: 0 };
   }
 
+  /** An event that can't be written, such as one with an impossible time, is refused for good. */
+  #requests(events: readonly SinkEvent[]): readonly SinkRequest[] | Refused {
+    const { format, sink } = this.#options;
+    try {
+      return format.requests(events, sink);
+    } catch (cause) {
+      const error = `the event can't be written: ${cause instanceof Error ? cause.message : String(cause)}`;
+      return { type: "refused", isFinal: true, isAway: false, status: undefined, error, retryAfterMs: undefined };
+    }
+  }
+
   async #post(request: SinkRequest, signal: AbortSignal): Promise<AnswerClass> {
     const { format, sink, headers, target, listener } = this.#options;
     const at = new Date();
-    const all = { ...request.headers, ...headers, ...format.headersOf?.(request, at, sink) };
-    const answer = await target.post({ body: request.body, headers: all }, signal);
+    const body = Buffer.from(request.body);
+    const all = { ...request.headers, ...headers, ...format.headersOf?.({ id: request.id, body }, at, sink) };
+    const answer = await target.post({ body, headers: all }, signal);
     const result = classOf(answer, at, format.accepts);
     if (!signal.aborted) listener.attempted(result.type);
     return result;

@@ -48,13 +48,15 @@ export class RunningSink implements AsyncDisposable {
   #log: LogReader | undefined;
   #cursor: SinkCursor | undefined;
   #parking: Parking | undefined;
-  /** The first event that is not accepted yet. */
-  #head: HeldEvent | undefined;
+  /** The events that are being delivered. */
+  #inHand: readonly HeldEvent[] = [];
   /** The end of the log is reached, and everything before it was delivered. */
   #isIdle = false;
   #failure: { readonly error: string; readonly since: Date } | undefined;
   #isWaiting = false;
   #reported = "";
+  #isReportedBehind = false;
+  #reporting: Promise<void> = Promise.resolve();
 
   constructor(name: SinkName, definition: SinkDefinition, deps: RunningSinkDeps) {
     this.#name = name;
@@ -69,17 +71,27 @@ export class RunningSink implements AsyncDisposable {
     if (this.#isIdle || this.#log === undefined || this.#cursor === undefined) {
       return { lagEvents: 0, lagSeconds: 0, parked };
     }
+    const { offset } = this.#cursor;
     const { lastOffset } = await this.#log.bounds();
-    const recordedAt = this.#head?.decode()?.recordedAt.getTime();
+    const recordedAt = this.#inHand
+      .find((held) => held.offset > offset)
+      ?.decode()
+      ?.recordedAt.getTime();
     return {
-      lagEvents: Math.max(0, messagesBetween(this.#cursor.offset, lastOffset)),
+      lagEvents: Math.max(0, messagesBetween(offset, lastOffset)),
       lagSeconds: recordedAt === undefined ? 0 : Math.max(0, Math.round((Date.now() - recordedAt) / 1_000)),
       parked,
     };
   }
 
   /** Stores how it is, if that has changed. Never rejects. */
-  async report(): Promise<void> {
+  report(): Promise<void> {
+    // One after the other, so that what is written last is the newest.
+    this.#reporting = this.#reporting.then(() => this.#report());
+    return this.#reporting;
+  }
+
+  async #report(): Promise<void> {
     try {
       const { lagEvents, lagSeconds } = await this.figures();
       const status: Omit<SinkStatus, "at"> = {
@@ -89,6 +101,7 @@ export class RunningSink implements AsyncDisposable {
         ...(this.#failure && { error: this.#failure.error, since: this.#failure.since.toISOString() }),
       };
       const text = JSON.stringify(status);
+      this.#isReportedBehind = lagEvents > 0;
       if (text === this.#reported) return;
       await this.#deps.store.put(this.#key("status"), { ...status, at: new Date().toISOString() });
       this.#reported = text;
@@ -113,6 +126,7 @@ export class RunningSink implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stop.abort();
     await this.#running;
+    await this.#reporting;
   }
 
   async #run(): Promise<void> {
@@ -125,9 +139,9 @@ export class RunningSink implements AsyncDisposable {
         retry.reset();
       } catch (err) {
         if (signal.aborted) return;
+        if (!this.#isWaiting) logger.warn({ err, ...this.#name }, "a sink can't be delivered now");
         this.#isWaiting = true;
         this.#failed(err instanceof Error ? err.message : String(err));
-        logger.warn({ err, ...this.#name }, "a sink can't be delivered now");
         await delay(retry.next(), signal);
       }
     }
@@ -142,7 +156,10 @@ export class RunningSink implements AsyncDisposable {
     await using cursor = await this.#openCursor(log);
     using target = new HttpTarget({ url, allowed, timeoutMs: times.requestMs });
     const parking = await Parking.open(store, this.#name);
-    [this.#log, this.#cursor, this.#parking, this.#isWaiting, this.#isIdle] = [log, cursor, parking, false, false];
+    [this.#log, this.#cursor, this.#parking, this.#isIdle, this.#inHand] = [log, cursor, parking, false, []];
+    if (this.#isWaiting) this.#failure = undefined;
+    this.#isWaiting = false;
+    void this.report();
     const over = AbortSignal.any([stopped, cursor.lost]);
     const format = formats[formatName];
     const delivery = new Delivery({
@@ -175,6 +192,7 @@ export class RunningSink implements AsyncDisposable {
       passed: (offset, isEnd) => {
         this.#isIdle = isEnd;
         cursor.passed(offset);
+        if (isEnd && this.#isReportedBehind) void this.report();
       },
       isWanted: (held) => {
         this.#isIdle = false;
@@ -186,9 +204,11 @@ export class RunningSink implements AsyncDisposable {
       for (;;) {
         const events = await this.#gathered(gatherer, cursor);
         if (events === undefined) return;
-        this.#head = events[0];
+        this.#inHand = events;
         await delivery.deliver(events, over);
-        this.#head = undefined;
+        // To ask for more would say that these are delivered.
+        if (over.aborted) return;
+        this.#inHand = [];
       }
     } finally {
       left.abort();

@@ -20,6 +20,7 @@ type Running = { readonly fingerprint: string; readonly running: RunningSink; re
 
 /** An erasure writes its progress often. */
 const erasedMs = 500;
+const recountMs = 200;
 
 /** Delivers sinks under one lease. */
 export class RunningSinks implements AsyncDisposable {
@@ -29,6 +30,7 @@ export class RunningSinks implements AsyncDisposable {
   readonly #subscriptions: readonly Subscription[];
   #setting: Promise<void> = Promise.resolve();
   #erased: Timer | undefined;
+  readonly #recounts = new Map<string, Timer>();
 
   constructor(deps: RunningSinksDeps) {
     this.#deps = deps;
@@ -52,6 +54,7 @@ export class RunningSinks implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     stopTimer(this.#reports);
     stopTimer(this.#erased);
+    for (const timer of this.#recounts.values()) stopTimer(timer);
     for (const one of this.#subscriptions) if (!this.#deps.connection.isClosed()) one.unsubscribe();
     await this.set([]);
   }
@@ -76,10 +79,21 @@ export class RunningSinks implements AsyncDisposable {
   #hearParked(): Subscription {
     return this.#deps.connection.subscribe(sinkSubjects("parked"), {
       callback: (error, message) => {
-        const key = error === null ? sinkKeyOf(message.subject) : undefined;
-        void (key && this.#running.get(keyOf(key))?.running.parkedChanged());
+        // What is parked is parked here, and counted.
+        const key = error === null && message.data.byteLength === 0 ? sinkKeyOf(message.subject) : undefined;
+        if (key !== undefined) this.#unparked(keyOf(key));
       },
     });
+  }
+
+  /** Several are retried or dropped at a time. */
+  #unparked(key: string): void {
+    if (this.#recounts.has(key)) return;
+    const timer = startTimer(() => {
+      this.#recounts.delete(key);
+      void this.#running.get(key)?.running.parkedChanged();
+    }, recountMs).unref();
+    this.#recounts.set(key, timer);
   }
 
   #erasing(): void {

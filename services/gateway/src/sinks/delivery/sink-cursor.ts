@@ -27,6 +27,7 @@ export class SinkCursor implements AsyncDisposable {
   #writing: Promise<void> | undefined;
   #timer: { readonly timer: Timer; readonly dueAt: number } | undefined;
   #writtenAt = Number.NEGATIVE_INFINITY;
+  #isOver = false;
 
   constructor(options: SinkCursorOptions) {
     this.#options = options;
@@ -56,6 +57,7 @@ export class SinkCursor implements AsyncDisposable {
 
   /** Writes what is not written yet. Never rejects: what could not be written is delivered again. */
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#isOver = true;
     stopTimer(this.#timer?.timer);
     await this.#writing;
     await this.#write();
@@ -80,7 +82,7 @@ export class SinkCursor implements AsyncDisposable {
   }
 
   #again(): void {
-    if (this.#lost.signal.aborted || this.#timer !== undefined) return;
+    if (this.#isOver || this.#lost.signal.aborted || this.#timer !== undefined) return;
     const { cursorMs } = this.#options.times;
     this.#timer = { timer: startTimer(() => this.#due(), cursorMs).unref(), dueAt: performance.now() + cursorMs };
   }

@@ -24,7 +24,7 @@ export const defaultSinkTimes: SinkTimes = {
   leaseMs: 6_000,
   renewMs: 2_000,
   pollMs: 1_000,
-  gatherMs: 50,
+  gatherMs: 100,
   cursorMs: 1_000,
   passedMs: 30_000,
   reportMs: 10_000,

@@ -25,6 +25,9 @@ export type SinkRequest = {
   readonly covers: number;
 };
 
+/** A request as it is sent. */
+export type SentRequest = { readonly id: string; readonly body: Uint8Array };
+
 /** How events become requests of a kind of receiver. */
 export type Format = {
   /** Events of one workspace, in order. Events after the last request's `covers` are of no interest to the receiver. */
@@ -32,7 +35,7 @@ export type Format = {
   /** A request that says nothing happened, by which `tapedeck sink test` and a suspicion learn whether a target is well. */
   test(at: Date, sink: FormattedSink): SinkRequest;
   /** What an attempt adds, such as a signature of this moment. */
-  headersOf?(request: SinkRequest, at: Date, sink: FormattedSink): Readonly<Record<string, string>>;
+  headersOf?(sent: SentRequest, at: Date, sink: FormattedSink): Readonly<Record<string, string>>;
   /** Whether an answer is a success, for a receiver that says so in another way than by 2xx. */
   accepts?(status: number, body: string): boolean;
 };

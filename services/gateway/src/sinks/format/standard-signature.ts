@@ -1,4 +1,5 @@
 import { createHmac, randomBytes } from "node:crypto";
+import type { SentRequest } from "./format.ts";
 
 // Standard Webhooks 1.0.0, symmetric signatures (v1). Node's HMAC is native code; that of the reference library, in JavaScript, would
 // cost more than all the rest of a delivery.
@@ -24,11 +25,11 @@ export function signingSecretError(text: string): string | undefined {
 /** The headers of a request at a moment. */
 export function signatureHeaders(
   secret: string,
-  { id, body }: { readonly id: string; readonly body: string },
+  { id, body }: SentRequest,
   at: Date,
 ): Readonly<Record<string, string>> {
   const timestamp = String(Math.floor(at.getTime() / 1_000));
   const key = Buffer.from(secret.startsWith(prefix) ? secret.slice(prefix.length) : secret, "base64");
-  const signature = createHmac("sha256", key).update(`${id}.${timestamp}.${body}`).digest("base64");
+  const signature = createHmac("sha256", key).update(`${id}.${timestamp}.`).update(body).digest("base64");
   return { "webhook-id": id, "webhook-timestamp": timestamp, "webhook-signature": `v1,${signature}` };
 }

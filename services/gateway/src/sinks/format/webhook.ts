@@ -1,7 +1,7 @@
 import { ulid } from "ulid";
 import { cloudEventsBatch } from "../../transports/http/cloud-events.ts";
 import { cloudEventText, testCloudEventText } from "./cloud-event-text.ts";
-import type { Format, FormattedSink, SinkRequest } from "./format.ts";
+import type { Format } from "./format.ts";
 import { signatureHeaders } from "./standard-signature.ts";
 
 const structured = "application/cloudevents+json";
@@ -44,6 +44,5 @@ export const webhook: Format = {
     };
   },
 
-  headersOf: (request: SinkRequest, at: Date, { secret }: FormattedSink) =>
-    secret === undefined ? {} : signatureHeaders(secret, request, at),
+  headersOf: (sent, at, { secret }) => (secret === undefined ? {} : signatureHeaders(secret, sent, at)),
 };

@@ -9,7 +9,7 @@ afterEach(async () => {
 });
 
 const never = new AbortController().signal;
-const body = "[]";
+const body = Buffer.from("[]");
 
 async function targetOf(urlOf: (receiver: Receiver) => string, allowed: readonly string[], timeoutMs = 10_000) {
   const receiver = stack.use(await startReceiver());

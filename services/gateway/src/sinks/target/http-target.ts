@@ -13,7 +13,7 @@ export type TargetAnswer =
   /** `reached`: the request may have arrived. */
   | { readonly type: "failure"; readonly error: string; readonly reached: boolean };
 
-export type TargetRequest = { readonly body: string; readonly headers: Readonly<Record<string, string>> };
+export type TargetRequest = { readonly body: Uint8Array; readonly headers: Readonly<Record<string, string>> };
 
 export type HttpTargetOptions = {
   readonly url: string;
@@ -59,11 +59,10 @@ export class HttpTarget implements Disposable {
   /** Never rejects. */
   async post({ body, headers }: TargetRequest, signal: AbortSignal): Promise<TargetAnswer> {
     if (this.#refusal !== undefined) return { type: "failure", error: this.#refusal, reached: false };
-    const bytes = Buffer.from(body);
     const over = AbortSignal.any([signal, timeoutSignal(this.#timeoutMs)]);
     // A connection that the target has closed while nobody used it says nothing about the request.
     for (let isFirst = true; ; isFirst = false) {
-      const sent = this.#send(bytes, headers, over);
+      const sent = this.#send(body, headers, over);
       const answer = await sent.answer;
       if (answer.type === "answer" || !isFirst || !sent.wasReused() || over.aborted) return answer;
     }
@@ -73,7 +72,7 @@ export class HttpTarget implements Disposable {
     this.#agent.destroy();
   }
 
-  #send(body: Buffer, headers: TargetRequest["headers"], signal: AbortSignal) {
+  #send(body: Uint8Array, headers: TargetRequest["headers"], signal: AbortSignal) {
     const options = {
       method: "POST",
       agent: this.#agent,

@@ -1,0 +1,142 @@
+import { sequenceOf } from "@tapedeck/shared/log/offset";
+import { expect, it } from "vitest";
+import type { Format } from "../format/format.ts";
+import { formats } from "../format/formats.ts";
+import type { TargetAnswer } from "../target/http-target.ts";
+import { heldEvents } from "../testing/held-events.ts";
+import { Delivery } from "./delivery.ts";
+
+const ok: TargetAnswer = { type: "answer", status: 200, retryAfter: undefined, body: "" };
+const answered = (status: number): TargetAnswer => ({ ...ok, status });
+const hung: TargetAnswer = { type: "failure", error: "no answer", reached: true };
+const away: TargetAnswer = { type: "failure", error: "refused", reached: false };
+
+type Sent = { readonly ordinals: readonly number[]; readonly isTest: boolean };
+
+/** Delivers to a target that answers so. */
+function harness(
+  answer: (sent: Sent) => TargetAnswer,
+  mode: "batched" | "structured" = "batched",
+  format: Format = formats.webhook,
+) {
+  const sent: Sent[] = [];
+  const parked: number[] = [];
+  const delivered: number[] = [];
+  const over = new AbortController();
+  const target = {
+    async post({ body }: { readonly body: Uint8Array }) {
+      const events = [JSON.parse(Buffer.from(body).toString())].flat() as { data: { ordinal?: number } }[];
+      const ordinals = events.flatMap(({ data }) => data.ordinal ?? []);
+      const one = { ordinals, isTest: ordinals.length === 0 };
+      sent.push(one);
+      if (sent.length > 5_000) over.abort();
+      return answer(one);
+    },
+  };
+  const delivery = new Delivery({
+    format,
+    sink: { workspace: "default", name: "hook", mode, secret: undefined, epoch: "gcj869" },
+    headers: {},
+    target,
+    times: { retryMs: 0, maxRetryMs: 0 },
+    listener: {
+      delivered: (offset) => delivered.push(sequenceOf(offset)),
+      attempted: () => {},
+      failing: () => {},
+      park: async ({ recorded }) => void parked.push(sequenceOf(recorded.offset)),
+    },
+  });
+  const run = (count: number) => delivery.deliver(heldEvents(1, count), over.signal);
+  return { sent, parked, delivered, over, run, events: () => sent.filter(({ isTest }) => !isTest) };
+}
+
+const upTo = (count: number) => Array.from({ length: count }, (_, index) => index + 1);
+
+it("splits a batch until it knows which events its target refuses, and sends no event before an earlier one", async () => {
+  const bad = [1, 40, 41, 77, 100];
+  const accepted: number[] = [];
+  const on = harness(({ ordinals }) => {
+    if (ordinals.some((one) => bad.includes(one))) return answered(422);
+    accepted.push(...ordinals);
+    return ok;
+  });
+  await on.run(100);
+  expect(on.parked).toEqual(bad);
+  expect(accepted).toEqual(upTo(100).filter((one) => !bad.includes(one)));
+  expect(on.delivered.toSorted((a, b) => a - b)).toEqual(on.delivered);
+  expect(on.events().length).toBeLessThan(80);
+});
+
+it("continues after the events that were accepted when a later request fails", async () => {
+  let failures = 0;
+  const on = harness(({ ordinals }) => (ordinals[0] === 7 && failures++ < 3 ? hung : ok), "structured");
+  await on.run(10);
+  expect(on.events().map(({ ordinals }) => ordinals[0])).toEqual([...upTo(6), 7, 7, 7, 7, 8, 9, 10]);
+});
+
+it("parks an event that makes its target hang, once it hangs between two good tests", async () => {
+  const on = harness(({ ordinals }) => (ordinals.includes(3) ? hung : ok));
+  await on.run(5);
+  expect(on.parked).toEqual([3]);
+  const last = on.sent.findLastIndex(({ ordinals }) => ordinals.includes(3));
+  expect(on.sent.slice(last - 1, last + 2).map(({ isTest }) => isTest)).toEqual([true, false, true]);
+});
+
+it("delivers an event that is accepted when it is asked once more, and parks nothing", async () => {
+  let tries = 0;
+  const on = harness(({ isTest }) => (isTest || ++tries > 10 ? ok : hung), "structured");
+  await on.run(1);
+  expect(on.parked).toEqual([]);
+  expect(on.delivered).toEqual([1]);
+});
+
+it("parks nothing while nobody answers, or while its target refuses everything", async () => {
+  for (const answer of [away, answered(503), answered(500), answered(401), answered(404)]) {
+    const on = harness(() => answer);
+    await on.run(3);
+    expect(on.over.signal.aborted).toBe(true);
+    expect(on.parked).toEqual([]);
+    expect(on.delivered).toEqual([]);
+  }
+});
+
+it("parks an event that can't be written", async () => {
+  const odd: Format = {
+    ...formats.webhook,
+    requests(events, sink) {
+      if (events.some(({ recorded }) => sequenceOf(recorded.offset) === 3)) throw new RangeError("no such time");
+      return formats.webhook.requests(events, sink);
+    },
+  };
+  const on = harness(() => ok, "batched", odd);
+  await on.run(10);
+  expect(on.parked).toEqual([3]);
+  expect(on.events().flatMap(({ ordinals }) => ordinals)).toEqual(upTo(10).filter((one) => one !== 3));
+});
+
+it("leaves the rest undelivered when it is stopped", async () => {
+  const on = harness(({ ordinals }) => {
+    if (ordinals[0] === 4) on.over.abort();
+    return ordinals[0] === 4 ? hung : ok;
+  }, "structured");
+  await on.run(9);
+  expect(on.delivered).toEqual([3]);
+});
+
+it("passes events that its format has no request for", async () => {
+  const odd: Format = {
+    ...formats.webhook,
+    requests: (events, sink) =>
+      events.flatMap((event, index) =>
+        event.recorded.offset % 2 === 1
+          ? []
+          : formats.webhook.requests([event], sink).map((one) => ({ ...one, covers: index + 1 })),
+      ),
+  };
+  const on = harness(() => ok, "structured", {
+    ...odd,
+    requests: (events, sink) => odd.requests(events.slice(0, 2), sink),
+  });
+  await on.run(4);
+  expect(on.delivered.at(-1)).toBe(4);
+});

@@ -1,0 +1,63 @@
+import { SettingsError, settingsReader } from "@tapedeck/shared/service/settings";
+import { expect, it } from "vitest";
+import { sinkSettings } from "./settings.ts";
+
+const read = (sinks: readonly object[], hosts = "") => {
+  const reader = settingsReader({ env: { TAPEDECK_SINKS: JSON.stringify(sinks), TAPEDECK_GATEWAY_SINK_HOSTS: hosts } });
+  const settings = sinkSettings(reader, "acme");
+  reader.assertValid();
+  return settings;
+};
+
+const errorsOf = (sinks: readonly object[], hosts = ""): readonly string[] => {
+  try {
+    read(sinks, hosts);
+    return [];
+  } catch (error) {
+    if (error instanceof SettingsError) return error.errors;
+    throw error;
+  }
+};
+
+const target = "https://hooks.example/";
+
+it("takes a sink with its defaults, and one with everything", () => {
+  const secret = `whsec_${"A".repeat(40)}`;
+  const rest = { mode: "structured", start: "2026-01-31T12:00:00Z", headers: { "x-team": "shop" }, secret };
+  const { sinks } = read([
+    { name: "ops", target },
+    { name: "all", workspace: "globex", target, filter: { kinds: ["*.failed"], developers: ["Alice"] }, ...rest },
+  ]);
+  const defaults = { format: "webhook", mode: "batched", start: "now", filter: {}, headers: {} };
+  expect(sinks).toMatchObject([
+    { workspace: "acme", sink: "ops", definition: { target, ...defaults } },
+    {
+      workspace: "globex",
+      sink: "all",
+      definition: { filter: { kinds: ["*.failed"], developers: ["alice"] }, ...rest },
+    },
+  ]);
+});
+
+it.each([
+  [{ name: "Ops", target }, /0\.name: expected 1–63/],
+  [{ name: "ops", target: "http://hooks.example/" }, /0\.target: is without TLS/],
+  [{ name: "ops", target: "https://10.0.0.1/" }, /0\.target: 10\.0\.0\.1 is not a public address/],
+  [{ name: "ops", target, filter: { kinds: ["build.exploded"] } }, /filter.*matches no kind/],
+  [{ name: "ops", target, filter: { kind: ["*.failed"] } }, /filter.*unknown/],
+  [{ name: "ops", target, start: "yesterday" }, /start: is neither now/],
+  [{ name: "ops", target, headers: { "content-type": "x" } }, /headers: has a header that the request sets itself/],
+  [{ name: "ops", target, headers: { "x y": "x" } }, /headers/],
+  [{ name: "ops", target, headers: { x: "a\nb" } }, /headers.*is not printable ASCII/],
+  [{ name: "ops", target, secret: "whsec_short" }, /secret: does not have 24 to 64 bytes/],
+  [{ name: "ops", target, format: "fax" }, /format/],
+  [{ name: "ops", target, retries: 3 }, /retries/],
+])("refuses %j", (sink, message) => {
+  expect(errorsOf([sink])).toEqual([expect.stringMatching(message)]);
+});
+
+it("refuses two of one name in a workspace", () => {
+  const one = { name: "ops", target };
+  expect(errorsOf([one, { ...one, workspace: "globex" }])).toEqual([]);
+  expect(errorsOf([one, one])).toEqual(["sinks.1.name: ops is listed twice"]);
+});
