@@ -238,6 +238,32 @@ it.skipIf(browserProgram === undefined)("Health says how the log grew, and what 
   await screenshot(page, "health-waits");
 });
 
+it.skipIf(browserProgram === undefined)("Health lists sinks, with how far they are and what is parked", async () => {
+  await using cleanup = new AsyncDisposableStack();
+  const sinks = JSON.stringify([{ name: "ops", target: "https://hooks.example/" }]);
+  const stack = cleanup.use(await startStack({ skaffold: [], env: { TAPEDECK_SINKS: sinks } }));
+  const browser = cleanup.adopt(await launchBrowser(), (one) => one.close());
+  await using opened = await openPage(browser, "about:blank");
+  const { page, errors } = opened;
+  let more: object = {};
+  // Its target is away, and refuses some.
+  await page.route("**/api/v1/sinks", async (route) => {
+    const { items } = await (await route.fetch()).json();
+    await route.fulfill({ json: { items: [{ ...items[0], ...more }] } });
+  });
+  await page.goto(`http://${stack.http}/health`);
+  const line = page.locator("tr", { has: page.getByRole("rowheader", { name: "ops", exact: true }) });
+  await line.locator('[data-name="target"]').getByText("https://hooks.example", { exact: true }).waitFor();
+  await line.locator('[data-name="behind"]').getByText("not at all").waitFor();
+  more = { state: "retrying", lagEvents: 12, lagSeconds: 90, parked: 2, error: "answered 500" };
+  await line.locator('[data-name="state"]').getByText("✕ its target does not accept").waitFor();
+  await line.locator('[data-name="behind"]').getByText("12 messages, 1 min 30 s").waitFor();
+  await line.locator('[data-name="parked"]').getByText("2").waitFor();
+  await line.locator('[data-name="last failure"]').getByText("answered 500").waitFor();
+  expect([await faultsOf(page), errors]).toEqual([[], []]);
+  await screenshot(page, "health-sinks");
+});
+
 it("loads at most 120 KB of compressed script first, and Trends with its charts when it is opened", () => {
   const dist = join(import.meta.dirname, "../../packages/web/dist");
   const sizeOf = (names: readonly string[]) =>

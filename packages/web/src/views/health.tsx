@@ -6,6 +6,7 @@ import { useTitle } from "../data/tab.ts";
 import { about, lostSince, tapedeck, tick } from "../data/tapedeck.ts";
 import { nothingRecorded } from "../model/own.ts";
 import { sourcePath } from "../model/route.ts";
+import { type Sink, Sinks } from "../parts/sinks.tsx";
 import { Ago, ErrorNotice, Loading, Sign } from "../parts/small.tsx";
 import { type Workspace, Workspaces } from "../parts/workspaces.tsx";
 
@@ -50,6 +51,7 @@ type Health = {
   /** For admins. */
   readonly tokens: readonly Token[] | undefined;
   readonly workspaces: readonly Workspace[];
+  readonly sinks: readonly Sink[];
 };
 
 const everyMs = 5_000;
@@ -87,6 +89,7 @@ export function HealthView() {
       ))}
       <Checks health={health} />
       <Sources sources={health.sources} waiting={health.status?.waiting ?? []} />
+      {health.sinks.length > 0 && <Sinks sinks={health.sinks} />}
       {health.workspaces.length > 0 && <Workspaces workspaces={health.workspaces} />}
       {health.tokens !== undefined && <Tokens tokens={health.tokens} />}
       <p class="quiet-text">
@@ -354,7 +357,7 @@ async function readHealth(signal: AbortSignal): Promise<Health> {
   const answeredInMs = performance.now() - began;
   const { token } = about.value ?? {};
   const isAdmin = token?.roles.includes("admin") === true;
-  const [readiness, status, subscribers, tokens, workspaces] = await Promise.all([
+  const [readiness, status, subscribers, tokens, workspaces, sinks] = await Promise.all([
     fetch("/readyz", { signal }).then((answer): Promise<Readiness> => answer.json()),
     answerOf<Status>("/api/v1/status", signal),
     readSubscribers(signal),
@@ -363,6 +366,7 @@ async function readHealth(signal: AbortSignal): Promise<Health> {
     isAdmin || token === undefined
       ? answerOf<{ readonly items: readonly Workspace[] }>("/api/v1/workspaces", signal)
       : undefined,
+    answerOf<{ readonly items: readonly Sink[] }>("/api/v1/sinks", signal),
   ]);
   return {
     readiness,
@@ -371,6 +375,7 @@ async function readHealth(signal: AbortSignal): Promise<Health> {
     subscribers,
     tokens: tokens?.items,
     workspaces: workspaces?.items ?? [],
+    sinks: sinks?.items ?? [],
     sources: sources.toSorted((a, b) => a.source.localeCompare(b.source)),
   };
 }

@@ -1,0 +1,87 @@
+import { durationText, millis, plural } from "@tapedeck/client/lanes/format";
+import { Ago } from "./small.tsx";
+
+/** See Sink of the API. */
+export type Sink = {
+  readonly name: string;
+  readonly target: string;
+  readonly state: "delivering" | "retrying" | "full" | "waiting" | "paused";
+  readonly lagEvents: number;
+  readonly lagSeconds: number;
+  readonly parked: number;
+  readonly error: string | null;
+  readonly failingSince: string | null;
+};
+
+/** Where events are delivered, and how far that is. */
+export function Sinks({ sinks }: { readonly sinks: readonly Sink[] }) {
+  return (
+    <>
+      <h2 class="part">Sinks</h2>
+      <div class="scrolls">
+        <table class="list stacks">
+          <thead>
+            <tr>
+              <th scope="col">sink</th>
+              <th scope="col">target</th>
+              <th scope="col">state</th>
+              <th scope="col">behind</th>
+              <th scope="col" class="number">
+                parked
+              </th>
+              <th scope="col">last failure</th>
+            </tr>
+          </thead>
+          <tbody>
+            {sinks.map((sink) => (
+              <SinkLine key={sink.name} {...sink} />
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </>
+  );
+}
+
+const stateTexts = {
+  delivering: "✓ delivering",
+  retrying: "✕ its target does not accept",
+  full: "✕ too many events are parked",
+  waiting: "· waiting",
+  paused: "· paused",
+} as const satisfies Record<Sink["state"], string>;
+
+function SinkLine({ name, target, state, lagEvents, lagSeconds, parked, error, failingSince }: Sink) {
+  const since = millis(failingSince);
+  const isFailing = state === "retrying" || state === "full";
+  return (
+    <tr>
+      <th scope="row">{name}</th>
+      <td data-name="target" class="mono">
+        {target}
+      </td>
+      <td data-name="state" class={isFailing ? "lost" : state === "delivering" ? "good" : ""}>
+        {stateTexts[state]}
+      </td>
+      <td data-name="behind">{behindText(lagEvents, lagSeconds)}</td>
+      <td data-name="parked" class={`number ${parked > 0 ? "warning" : ""}`}>
+        {parked}
+      </td>
+      <td data-name="last failure">
+        {error ?? "–"}
+        {since !== undefined && (
+          <>
+            {" "}
+            (<Ago at={since} />)
+          </>
+        )}
+      </td>
+    </tr>
+  );
+}
+
+function behindText(messages: number, seconds: number): string {
+  if (messages === 0) return "not at all";
+  const text = plural(messages, "message");
+  return seconds === 0 ? text : `${text}, ${durationText(seconds * 1_000)}`;
+}
