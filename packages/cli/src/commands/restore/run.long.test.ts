@@ -7,6 +7,7 @@ import { openDatabase } from "@tapedeck/query/for-cli/maintain";
 import { backUpLog } from "@tapedeck/shared/log/backup";
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import { sequenceOf } from "@tapedeck/shared/log/offset";
+import { SinkStore } from "@tapedeck/shared/sinks/sink-store";
 import { sourceName } from "@tapedeck/shared/source";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { newEvent, testWriter } from "@tapedeck/shared/testing/log-messages";
@@ -98,6 +99,36 @@ it("a log and its tokens come back to a NATS of the user's: nothing is replaced 
   expect(await auditEntries(connection)).toEqual([{ ...restoredAs, about }]);
   const names = (await tokens.list()).map(({ name }) => name);
   expect(names.sort()).toEqual(["kept", "lost"]);
+});
+
+it("sinks come back that are missing, with their secrets, and where the backup had them", async () => {
+  await using there = await place();
+  const { connection, cwd, tapedeck } = there;
+  const sinks = new SinkStore(connection);
+  const hook = { workspace: "acme", sink: "hook" };
+  {
+    await using log = await openLog(connection, { workspace: "acme" });
+    await testWriter(log.writer, source).append(2);
+  }
+  await sinks.put({ ...hook, type: "sink" }, { secret: "whsec_secret" });
+  await sinks.put({ ...hook, type: "cursor" }, { position: "1100-gcj869" });
+  await sinks.put({ ...hook, workspace: "globex", type: "sink" }, {});
+  expect(await tapedeck("backup", "kept", "--data", ".tapedeck")).toMatchObject({ code: 0 });
+  const { mode } = await stat(join(cwd, "kept", "sinks.json"));
+  expect(mode & 0o777).toBe(0o600);
+  await sinks.put({ ...hook, type: "cursor" }, { position: "1200-gcj869" });
+  await sinks.remove({ ...hook, type: "sink" });
+  await connection.request(
+    "$JS.API.STREAM.PURGE.KV_TAPEDECK_SINKS",
+    JSON.stringify({ filter: "$KV.TAPEDECK_SINKS.sink.>" }),
+  );
+  const restored = await tapedeck("restore", "kept", "--replace");
+  expect(restored).toMatchObject({ code: 0, out: expect.stringContaining("restored 1 sink\n") });
+  const all = await sinks.all(["sink", "cursor"]);
+  expect(all.map(({ workspace, value }) => [workspace, value])).toEqual([
+    ["acme", { secret: "whsec_secret" }],
+    ["acme", { position: "1200-gcj869" }],
+  ]);
 });
 
 const notAudited = /^tapedeck: this action is missing from the audit log: .*message size exceeds/m;

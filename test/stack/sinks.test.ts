@@ -1,0 +1,112 @@
+import { mkdtemp } from "node:fs/promises";
+import { join } from "node:path";
+import { type Receiver, startReceiver } from "@tapedeck/gateway/sinks/testing/receiver";
+import { openLog } from "@tapedeck/shared/log/jetstream";
+import { sourceName } from "@tapedeck/shared/source";
+import { testWriter } from "@tapedeck/shared/testing/log-messages";
+import { until } from "@tapedeck/shared/testing/until";
+import { connect } from "nats";
+import { startCli } from "tapedeck/testing/cli";
+import { afterAll, beforeAll, expect, inject, it } from "vitest";
+import { type Stack, startStack } from "./stack.ts";
+
+const cleanup = new AsyncDisposableStack();
+afterAll(() => cleanup.disposeAsync());
+let stack: Stack;
+let receiver: Receiver;
+let writer: ReturnType<typeof testWriter>;
+let cwd: string;
+
+beforeAll(async () => {
+  const operators = JSON.stringify([
+    { name: "ops", target: "https://hooks.example/", filter: { kinds: ["loop.failed"] } },
+  ]);
+  const env = { TAPEDECK_GATEWAY_SINK_HOSTS: "127.0.0.1", TAPEDECK_SINKS: operators };
+  stack = cleanup.use(await startStack({ skaffold: [], env }));
+  receiver = cleanup.use(await startReceiver());
+  cwd = await mkdtemp(join(inject("serversFolder"), "sinks-"));
+  const nats = cleanup.adopt(await connect({ servers: stack.parts.nats.url }), (nc) => nc.close());
+  const log = cleanup.use(await openLog(nats, { workspace: "default", syncKnown: true, timeoutMs: 20_000 }));
+  const source = sourceName({ workspace: "default", developer: "alice", project: "shop", upstream: "skaffold" });
+  writer = testWriter(log.writer, source);
+});
+
+async function tapedeck(...args: readonly string[]) {
+  const env = { TAPEDECK_URL: `http://${stack.http}`, HOOK_TOKEN: "Bearer 1234" };
+  await using cli = startCli(args, { cwd, env });
+  return { code: await cli.ended, out: cli.stdout(), err: cli.stderr() };
+}
+
+it("tapedeck sink adds, lists, tests, pauses, rewinds and removes a sink", async () => {
+  await writer.append(2, { kind: "build.started" });
+  await writer.append(1, { kind: "build.failed" });
+  const flags = [
+    "-k",
+    "*.failed",
+    "--start",
+    "start",
+    "--header",
+    "x-team: shop",
+    "--header-env",
+    "authorization=HOOK_TOKEN",
+  ];
+  const added = await tapedeck("sink", "add", "ci", receiver.url, ...flags);
+  expect(added).toMatchObject({ code: 0, out: expect.stringMatching(/^added ci, which delivers to .*\nwhsec_\S+\n$/) });
+  await until(() => receiver.accepted.length === 1, { message: "the failure" });
+  expect(receiver.requests[0]?.headers).toMatchObject({ "x-team": "shop", authorization: "Bearer 1234" });
+
+  expect(await tapedeck("sink", "test", "ci")).toEqual({ code: 0, out: "ci: its target accepts (204)\n", err: "" });
+  receiver.answer = () => ({ status: 403, body: "no" });
+  expect(await tapedeck("sink", "test", "ci")).toMatchObject({
+    code: 1,
+    err: "tapedeck: ci: its target does not accept: answered 403: no.\n",
+  });
+  receiver.answer = () => ({ status: 204 });
+
+  const isListed = async () => /^ci .* delivering +- /m.test((await tapedeck("sink", "list")).out);
+  await until(isListed, { message: "it to be listed as up to date" });
+  const { out: list } = await tapedeck("sink", "list");
+  expect(list).toMatch(/^SINK +TARGET +STATE +BEHIND +PARKED +ERROR$/m);
+  expect(list).toMatch(/^ci +http:\/\/127\.0\.0\.1:\d+\/… +delivering +- +0$/m);
+  expect(list).toMatch(/^ops +https:\/\/hooks\.example +\S+ \(settings\)/m);
+
+  expect(await tapedeck("sink", "pause", "ci")).toMatchObject({
+    code: 0,
+    out: expect.stringMatching(/^paused ci after /),
+  });
+  expect(await tapedeck("sink", "rewind", "ci", "--to", "start")).toMatchObject({ code: 0 });
+  const paused = JSON.parse((await tapedeck("sink", "resume", "ci", "--json")).out);
+  expect(paused).toMatchObject({ name: "ci", filter: { kinds: ["*.failed"] }, headers: ["x-team", "authorization"] });
+  await until(() => receiver.accepted.length === 2, { message: "the failure again" });
+  expect(receiver.accepted[0]?.id).toBe(receiver.accepted[1]?.id);
+
+  expect(await tapedeck("sink", "remove", "ci")).toEqual({ code: 0, out: "removed ci\n", err: "" });
+  expect(await tapedeck("sink", "remove", "ops")).toMatchObject({ code: 1, err: expect.stringContaining("settings") });
+  expect(await tapedeck("sink", "pause", "ci")).toMatchObject({ code: 1, err: 'tapedeck: there is no sink "ci".\n' });
+});
+
+it("tapedeck sink lists parked events, delivers them once more and gives them up", async () => {
+  const before = receiver.accepted.length;
+  receiver.answer = ({ events: [first] }) => ({
+    status: first?.type === "dev.tapedeck.build.failed" ? 422 : 204,
+    body: "no",
+  });
+  await tapedeck("sink", "add", "parking", receiver.url, "-k", "build.*", "--start", "now");
+  await writer.append(2, { kind: "build.failed" });
+  await writer.append(1, { kind: "build.succeeded" });
+  await until(() => receiver.accepted.length === before + 1, { message: "the event after those that are refused" });
+  const { items } = JSON.parse((await tapedeck("sink", "parked", "parking", "--json")).out);
+  expect(items).toHaveLength(2);
+  const { out } = await tapedeck("sink", "parked", "parking");
+  expect(out).toMatch(/^POSITION +KIND +PARKED +TRIES +ERROR$/m);
+  expect(out).toMatch(/build\.failed .* answered 422: no$/m);
+  expect(await tapedeck("sink", "retry", "parking")).toMatchObject({
+    code: 1,
+    err: expect.stringContaining("2 are refused"),
+  });
+  receiver.answer = () => ({ status: 204 });
+  const one = await tapedeck("sink", "retry", "parking", "--position", items[0].position);
+  expect(one).toEqual({ code: 0, out: "delivered 1 of 1\n", err: "" });
+  expect(await tapedeck("sink", "drop", "parking")).toEqual({ code: 0, out: "dropped 1\n", err: "" });
+  expect((await tapedeck("sink", "parked", "parking")).out).toBe("No events are parked.\n");
+});
