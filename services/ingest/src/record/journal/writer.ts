@@ -20,9 +20,6 @@ import { type SettleOptions, settle } from "./settle.ts";
 /** Above this many bytes in the queue, callers should wait for `room`. */
 const maxQueuedBytes = 8 * 1024 * 1024;
 
-/** With so many in the queue a message is worth its costs, and waits for no others. */
-const enoughGroups = 16;
-
 export class WriterClosedError extends Error {
   override readonly name = "WriterClosedError";
 }
@@ -127,10 +124,12 @@ export class SourceWriter implements AsyncDisposable {
     const { turns = publishTurns } = this.#options;
     const { signal } = this.#stop;
     while (!signal.aborted) {
-      if (this.#queue.length === 0) await this.#changed.next();
-      if (this.#queue.length < enoughGroups) await turns.next();
+      if (this.#queue.length === 0) {
+        await this.#changed.next();
+        await turns.next();
+        continue;
+      }
       if (signal.aborted) return;
-      if (this.#queue.length === 0) continue;
       const { groups, ...message } = nextBatch(this.#queue);
       this.#queue.drop(groups);
       const seq = await settle(this.#options, message, this.#lastSeq, signal);
