@@ -140,3 +140,13 @@ it("passes events that its format has no request for", async () => {
   await on.run(4);
   expect(on.delivered.at(-1)).toBe(4);
 });
+
+it("parks no event when its target becomes well after a final refusal, before the test", async () => {
+  let isWell = false;
+  const on = harness(({ isTest }) => {
+    if (isTest) isWell = true;
+    return isWell ? ok : answered(401);
+  });
+  await on.run(1);
+  expect([on.parked, on.delivered, on.sent.length]).toEqual([[], [1], 3]);
+});

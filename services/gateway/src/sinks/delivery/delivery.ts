@@ -133,8 +133,7 @@ export class Delivery {
   async #verdict(event: SinkEvent, refused: Refused, signal: AbortSignal): Promise<"poison" | "accepted" | "wait"> {
     const isSuspicious = !refused.isAway && (refused.isFinal || this.#tries >= maxTries);
     if (!isSuspicious || !(await this.#isTestGood(refused, signal))) return "wait";
-    // An answer is about the event. Without one it may have been the network: it is asked once more between two good tests.
-    if (refused.isFinal) return "poison";
+    // The target may have become well between the two requests, or the network: the event is tried once more, between two good tests.
     const again = (await this.#send([event], signal)).refused;
     if (again === undefined) return signal.aborted ? "wait" : "accepted";
     return !again.isAway && (await this.#isTestGood(again, signal)) ? "poison" : "wait";
