@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { startNatsServer } from "@tapedeck/infra/local/nats-server";
-import { eventsIn } from "@tapedeck/shared/log/batch";
+import { eventsIn } from "@tapedeck/shared/log/batch/batch";
 import { type Log, openLog } from "@tapedeck/shared/log/jetstream";
 import { sequenceOf } from "@tapedeck/shared/log/offset";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";

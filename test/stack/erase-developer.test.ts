@@ -2,7 +2,7 @@ import { jetstreamManager } from "@nats-io/jetstream";
 import { scenario } from "@tapedeck/query/testing/scenario";
 import { auditEntryOf } from "@tapedeck/shared/audit/entry";
 import { openAuditStore } from "@tapedeck/shared/audit/store";
-import { eventsIn } from "@tapedeck/shared/log/batch";
+import { eventsIn } from "@tapedeck/shared/log/batch/batch";
 import { DeveloperErasureStore, developerKey } from "@tapedeck/shared/log/erasures/developer-erasures";
 import { answerTablesPassed } from "@tapedeck/shared/log/erasures/tables-passed";
 import { QueryMapStore } from "@tapedeck/shared/log/queries/query-map";

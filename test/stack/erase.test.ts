@@ -1,5 +1,5 @@
 import { scenario } from "@tapedeck/query/testing/scenario";
-import { eventsIn, sessionOf } from "@tapedeck/shared/log/batch";
+import { eventsIn, sessionOf } from "@tapedeck/shared/log/batch/batch";
 import { sequenceOf } from "@tapedeck/shared/log/offset";
 import { until } from "@tapedeck/shared/testing/until";
 import pg from "pg";

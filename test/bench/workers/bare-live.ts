@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { jetstream } from "@nats-io/jetstream";
-import { eventsIn } from "@tapedeck/shared/log/batch";
+import { eventsIn } from "@tapedeck/shared/log/batch/batch";
 import { connect } from "nats";
 import { type WebSocket, WebSocketServer } from "ws";
 

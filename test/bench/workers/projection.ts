@@ -2,7 +2,7 @@ import { monitorEventLoopDelay } from "node:perf_hooks";
 import { migrate } from "@tapedeck/query/db/migrate";
 import { openDatabase } from "@tapedeck/query/for-cli/maintain";
 import { projectUntil, rebuildAll as rebuildTables } from "@tapedeck/query/testing/run-projection";
-import { eventsIn } from "@tapedeck/shared/log/batch";
+import { eventsIn } from "@tapedeck/shared/log/batch/batch";
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import { sequenceOf } from "@tapedeck/shared/log/offset";
 import { connect, type NatsConnection } from "nats";

@@ -1,4 +1,4 @@
-import { encodeEvents, eventsIn } from "@tapedeck/shared/log/batch";
+import { encodeEvents, eventsIn } from "@tapedeck/shared/log/batch/batch";
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import { sequenceOf } from "@tapedeck/shared/log/offset";
 import { connect, headers, type NatsConnection } from "nats";

@@ -1,7 +1,7 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { madeUpRecording, runningPod } from "@tapedeck/fakes/rkt/host";
 import type { InventoryKind } from "@tapedeck/fakes/rkt/recording";
-import { eventsIn, labelsOf } from "@tapedeck/shared/log/batch";
+import { eventsIn, labelsOf } from "@tapedeck/shared/log/batch/batch";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { logStart, sequenceOf } from "@tapedeck/shared/log/offset";
 import { channelFilter, messageFilters, messageSubject, streamOf } from "@tapedeck/shared/log/subjects";

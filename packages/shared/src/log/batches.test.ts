@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import type { SourceName } from "../source.ts";
 import { testWriter } from "../testing/log-messages.ts";
 import { startTestLog, testSources } from "../testing/test-log.ts";
-import { frameOf } from "./batch.ts";
+import { frameOf } from "./batch/batch.ts";
 import type { HeldBatches, HeldEvent } from "./log.ts";
 import { endOf, logStart, type Offset } from "./offset.ts";
 import { channelFilter, sourceFilter } from "./subjects.ts";

@@ -1,4 +1,4 @@
-import { batchLimits } from "./batch.ts";
+import { batchLimits } from "./batch/batch.ts";
 import { fitTogether, type NewEvent } from "./log.ts";
 import { isTextSubject } from "./subjects.ts";
 

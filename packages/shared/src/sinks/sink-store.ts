@@ -68,7 +68,7 @@ export type PutOptions = {
   readonly ttlMs?: number | undefined;
 };
 
-/** The sinks as they are stored. Reads are from the bucket's leader. Everything rejects when NATS can't be asked. */
+/** The sinks as they are stored. Reads are from the bucket's leader. Everything rejects while NATS is away. */
 export class SinkStore {
   readonly #nats: NatsConnection;
   readonly #js: JetStreamClient;
@@ -131,8 +131,8 @@ export class SinkStore {
   /** For a backup of all workspaces, or of one. */
   async backUp(workspace?: string): Promise<SinkBackup> {
     const entries = await this.all(inBackups);
-    const wanted = entries.filter((entry) => workspace === undefined || entry.workspace === workspace);
-    return Object.fromEntries(wanted.map((entry) => [keyText(entry), entry.value]));
+    const found = entries.filter((entry) => workspace === undefined || entry.workspace === workspace);
+    return Object.fromEntries(found.map((entry) => [keyText(entry), entry.value]));
   }
 
   /** Puts back what is missing; what is there, or was removed a moment ago, stays as it is. Resolves with how many sinks. */

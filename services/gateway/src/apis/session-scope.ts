@@ -1,7 +1,7 @@
 import type { Session } from "@tapedeck/proto/tapedeck/v1/lists";
 import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import { ownChannel } from "@tapedeck/shared/events/kinds";
-import { sessionOf } from "@tapedeck/shared/log/batch";
+import { sessionOf } from "@tapedeck/shared/log/batch/batch";
 import type {
   FollowOptions,
   HeldBatches,

@@ -12,7 +12,7 @@ export type SinkLeaseOptions = {
   readonly times: Pick<SinkTimes, "leaseMs" | "renewMs" | "pollMs">;
   /** Called with each lease; resolves when nothing is done under it any more, soon after `lost` has aborted. */
   readonly hold: (lost: AbortSignal) => Promise<void>;
-  /** Called when the lease can't be asked for, once until it can. */
+  /** Called when NATS is away, once until it is back. */
   readonly failed: (error: unknown) => void;
 };
 
@@ -71,7 +71,7 @@ export class SinkLease implements AsyncDisposable {
     }
   }
 
-  /** The revision; undefined: another gateway has it, or NATS can't be asked. */
+  /** The revision; undefined: another gateway has it, or NATS is away. */
   async #taken(): Promise<number | undefined> {
     try {
       const revision = await this.#take();
@@ -84,7 +84,7 @@ export class SinkLease implements AsyncDisposable {
     }
   }
 
-  /** The revision; undefined: another gateway has it. Rejects when NATS can't be asked. */
+  /** The revision; undefined: another gateway has it. Rejects while NATS is away. */
   async #take(): Promise<number | undefined> {
     const { gateway, times } = this.#options;
     const store = this.#options.store();

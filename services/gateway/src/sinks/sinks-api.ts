@@ -293,9 +293,9 @@ class SinkCalls implements SinksApi {
   }
 }
 
-async function answered<T>(asked: Promise<T>): Promise<T> {
+async function answered<T>(answer: Promise<T>): Promise<T> {
   try {
-    return await asked;
+    return await answer;
   } catch (cause) {
     if (cause instanceof TapedeckError) throw cause;
     throw new TapedeckError(

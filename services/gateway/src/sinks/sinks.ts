@@ -80,13 +80,13 @@ export class Sinks implements AsyncDisposable {
     return this.#stored.store;
   }
 
-  /** All sinks, as the bucket has them now. Rejects when NATS can't be asked. */
+  /** All sinks, as the bucket has them now. Rejects while NATS is away. */
   async all(): Promise<readonly KnownSink[]> {
     await this.changed();
     return this.#known;
   }
 
-  /** Something was changed: reads it. Rejects when NATS can't be asked. */
+  /** Something was changed: reads it. Rejects while NATS is away. */
   changed(): Promise<void> {
     const read = this.#reading.catch(() => {}).then(() => this.#read());
     this.#reading = read;

@@ -7,7 +7,7 @@ import type { RecentAnswers } from "./recent-answers.ts";
 
 export type RepeatedStates = {
   readonly query: QueryClient;
-  /** The log of the one workspace that is asked about. Throws while it is away. */
+  /** The log of the workspace of all requests. Throws while it is away. */
   readonly log: () => Pick<LogReader, "epoch" | "bounds">;
   readonly answers: RecentAnswers;
   /** Whether the log with this epoch is being removed. */

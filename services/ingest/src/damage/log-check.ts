@@ -1,6 +1,6 @@
 import { decodeEvent } from "@tapedeck/shared/events/codec";
 import { ownChannel } from "@tapedeck/shared/events/kinds";
-import { eventsIn, labelsOf } from "@tapedeck/shared/log/batch";
+import { eventsIn, labelsOf } from "@tapedeck/shared/log/batch/batch";
 import type { KnownHole } from "@tapedeck/shared/log/holes/known-holes";
 import type { Log } from "@tapedeck/shared/log/jetstream";
 import type { StoredMessage } from "@tapedeck/shared/log/log";

@@ -1,4 +1,4 @@
-import { sessionOf } from "../batch.ts";
+import { sessionOf } from "../batch/batch.ts";
 import type { HeldEvent, RecordedEvent } from "../log.ts";
 import type { Offset } from "../offset.ts";
 import type { Delivered } from "../reading/consumer.ts";

@@ -13,7 +13,7 @@
 import { ownChannel } from "../../events/kinds.ts";
 import { backoff, delay } from "../../sync/delay.ts";
 import { startTimer, stopTimer, type Timer } from "../../sync/timers.ts";
-import { bytesInMemory } from "../channel-events.ts";
+import { bytesInMemory } from "../batch/channel-events.ts";
 import { infoOfLeader } from "../cluster/leader-info.ts";
 import { epochOf } from "../epoch.ts";
 import { LogReplacedError, type RecordedEvent } from "../log.ts";

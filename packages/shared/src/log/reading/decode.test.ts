@@ -2,7 +2,7 @@ import { RecordBatch } from "@tapedeck/proto/tapedeck/v1/log";
 import { expect, it } from "vitest";
 import { sourceName } from "../../source.ts";
 import { newEvent } from "../../testing/log-messages.ts";
-import { encodeBatch } from "../batch.ts";
+import { encodeBatch } from "../batch/batch.ts";
 import type { NewEvent } from "../log.ts";
 import { offsetOf } from "../offset.ts";
 import { eventSubject } from "../subjects.ts";

@@ -1,5 +1,5 @@
 import { decodeEvent } from "../../events/codec.ts";
-import { type EventPlaces, eventPlaces, LabelPlaces, sessionOf } from "../batch.ts";
+import { type EventPlaces, eventPlaces, LabelPlaces, sessionOf } from "../batch/batch.ts";
 import { type ErasedSessions, nothingErased } from "../erasures/erased-sessions.ts";
 import type { HeldEvent, RecordedEvent } from "../log.ts";
 import { type Offset, offsetOf, type Sequence } from "../offset.ts";

@@ -14,7 +14,7 @@ import { abortable } from "../../sync/abortable.ts";
 import { backoff, delay } from "../../sync/delay.ts";
 import type { Semaphore } from "../../sync/semaphore.ts";
 import { startTimer, stopTimer, timeoutSignal } from "../../sync/timers.ts";
-import { bytesInMemory } from "../channel-events.ts";
+import { bytesInMemory } from "../batch/channel-events.ts";
 import type { Shift } from "../live/shift.ts";
 import { LogReplacedError } from "../log.ts";
 import type { Sequence } from "../offset.ts";

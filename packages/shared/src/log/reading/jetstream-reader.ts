@@ -1,6 +1,6 @@
 import type { StreamInfo } from "@nats-io/jetstream";
 import type { Semaphore } from "../../sync/semaphore.ts";
-import { bytesInMemory } from "../channel-events.ts";
+import { bytesInMemory } from "../batch/channel-events.ts";
 import type { FormerEpoch } from "../epoch.ts";
 import type { ErasedSessions } from "../erasures/erased-sessions.ts";
 import { followLog } from "../live/follow.ts";

@@ -1,7 +1,7 @@
 import type { MsgRequest, StreamConfig, StreamInfo } from "@nats-io/jetstream";
 import { TapedeckError } from "../../errors/errors.ts";
 import { ownChannel } from "../../events/kinds.ts";
-import { eventsIn, labelsOf } from "../batch.ts";
+import { eventsIn, labelsOf } from "../batch/batch.ts";
 import { infoOfLeader } from "../cluster/leader-info.ts";
 import { epochOf } from "../epoch.ts";
 import { type LogBounds, type LogReader, LogReplacedError } from "../log.ts";

@@ -1,7 +1,7 @@
 import type { JetStreamManager } from "@nats-io/jetstream";
 import { headers, type MsgHdrs, type NatsConnection, NoRespondersError } from "nats";
 import type { SourceName } from "../../source.ts";
-import { encodeBatch } from "../batch.ts";
+import { encodeBatch } from "../batch/batch.ts";
 import {
   type Cursor,
   fitTogether,

@@ -1,7 +1,7 @@
 import type { Source } from "@tapedeck/proto/tapedeck/v1/lists";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { ownChannel } from "@tapedeck/shared/events/kinds";
-import { frameOf } from "@tapedeck/shared/log/batch";
+import { frameOf } from "@tapedeck/shared/log/batch/batch";
 import type { HeldEvent, LogReader } from "@tapedeck/shared/log/log";
 import { justBefore, logStart } from "@tapedeck/shared/log/offset";
 import { channelFilter, eventSubject } from "@tapedeck/shared/log/subjects";

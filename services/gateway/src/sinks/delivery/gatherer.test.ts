@@ -8,10 +8,10 @@ import { Gatherer } from "./gatherer.ts";
 /** A reader of the log that gives what is put into it, and says whenever it has nothing more. */
 function harness({
   gatherMs = 1,
-  isWanted = () => true,
+  matches = () => true,
 }: {
   gatherMs?: number;
-  isWanted?: (held: HeldEvent) => boolean;
+  matches?: (held: HeldEvent) => boolean;
 }) {
   const queue: (readonly HeldEvent[] | Error | "end")[] = [];
   const put = new Notifier();
@@ -34,7 +34,7 @@ function harness({
   const passed: [sequence: number, isEnd: boolean][] = [];
   const gatherer: Gatherer = new Gatherer(read(), {
     gatherMs,
-    isWanted,
+    matches,
     passed: (offset, isEnd) => passed.push([sequenceOf(offset), isEnd]),
   });
   return {
@@ -59,7 +59,7 @@ it("gathers what comes in a moment, and no more than a request may have", async 
 });
 
 it("passes what is not wanted, and what was given only when more is asked for", async () => {
-  const on = harness({ isWanted: ({ offset }) => sequenceOf(offset) % 10 === 0 });
+  const on = harness({ matches: ({ offset }) => sequenceOf(offset) % 10 === 0 });
   on.put(heldEvents(1, 5), heldEvents(6, 12));
   expect(await on.next()).toEqual([10]);
   expect(on.passed).toEqual([[5, false]]);

@@ -5,9 +5,9 @@ import { Notifier } from "@tapedeck/shared/sync/notifier";
 import { maxBytesPerRequest, maxEventsPerRequest } from "./times.ts";
 
 export type GathererOptions = {
-  readonly isWanted: (held: HeldEvent) => boolean;
+  readonly matches: (held: HeldEvent) => boolean;
   /**
-   * Called with an offset up to which nothing is wanted that is not delivered: what was given counts as delivered when more is asked for.
+   * Called with an offset up to which every match is delivered: what was given counts as delivered with the next call.
    * `isEnd`: nothing more is available now.
    */
   readonly passed: (offset: Offset, isEnd: boolean) => void;
@@ -21,7 +21,7 @@ type Read = { readonly batch: readonly HeldEvent[] } | { readonly error: unknown
 const fullEvents = maxEventsPerRequest - 31;
 
 /**
- * Reads events that are wanted, and gathers those of a moment: a request costs as much as many events, and so does a reader that is
+ * Reads events that match, and gathers those of a moment: a request costs as much as many events, and so does a reader that is
  * woken for each message.
  */
 export class Gatherer {
@@ -72,7 +72,7 @@ export class Gatherer {
       }
       this.#read = undefined;
       for (const held of read.batch) {
-        if (!this.#options.isWanted(held)) continue;
+        if (!this.#options.matches(held)) continue;
         this.#isInHand = true;
         events.push(held);
         bytes += held.bytes?.byteLength ?? 0;

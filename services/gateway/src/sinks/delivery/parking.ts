@@ -11,7 +11,7 @@ import type { Refused } from "./answers.ts";
 /** A parked event with its position. */
 export type Parked = ParkedEvent & { readonly position: string };
 
-/** The parked events of a sink, in their order. Rejects when NATS can't be asked. */
+/** The parked events of a sink, in their order. Rejects while NATS is away. */
 export async function parkedOf(store: Pick<SinkStore, "all">, sink: SinkName): Promise<readonly Parked[]> {
   const entries = await store.all(["parked"], sink);
   const parked = entries.flatMap(({ place, value }) => {

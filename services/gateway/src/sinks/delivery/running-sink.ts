@@ -194,7 +194,7 @@ export class RunningSink implements AsyncDisposable {
         cursor.passed(offset);
         if (isEnd && this.#isReportedBehind) void this.report();
       },
-      isWanted: (held) => {
+      matches: (held) => {
         this.#isIdle = false;
         const recorded = held.decode();
         return recorded !== undefined && matches(filter, recorded.event);

@@ -60,11 +60,13 @@ export class RunningSinks implements AsyncDisposable {
   }
 
   async #set(sinks: readonly ActiveSink[]): Promise<void> {
-    const wanted = new Map(sinks.map((sink) => [keyOf(sink), { sink, fingerprint: JSON.stringify(sink) }]));
-    const ended = [...this.#running].filter(([key, { fingerprint }]) => wanted.get(key)?.fingerprint !== fingerprint);
+    const requested = new Map(sinks.map((sink) => [keyOf(sink), { sink, fingerprint: JSON.stringify(sink) }]));
+    const ended = [...this.#running].filter(
+      ([key, { fingerprint }]) => requested.get(key)?.fingerprint !== fingerprint,
+    );
     for (const [key] of ended) this.#running.delete(key);
     await Promise.all(ended.map(([, { running }]) => running[Symbol.asyncDispose]()));
-    for (const [key, { sink, fingerprint }] of wanted) {
+    for (const [key, { sink, fingerprint }] of requested) {
       if (this.#running.has(key)) continue;
       const { workspace, sink: name, definition } = sink;
       const running = new RunningSink({ workspace, sink: name }, definition, this.#deps);

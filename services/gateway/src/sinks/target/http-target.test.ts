@@ -55,13 +55,13 @@ it("refuses a name with each connection, if none of its addresses is public", as
 it("resolves a name once for a connection, and connects to what it was checked as", async () => {
   const { receiver } = await targetOf(({ url }) => url, ["127.0.0.1"]);
   const answers = ["127.0.0.1", "192.0.2.1"];
-  let asked = 0;
-  const lookUp = async () => [{ address: answers[asked++] ?? "", family: 4 }];
+  let lookups = 0;
+  const lookUp = async () => [{ address: answers[lookups++] ?? "", family: 4 }];
   const url = `http://hooks.example:${receiver.port}/`;
   const target = stack.use(new HttpTarget({ url, allowed: ["hooks.example"], lookUp }));
   for (let times = 0; times < 3; times++)
     expect(await target.post({ body, headers: {} }, never)).toMatchObject({ status: 204 });
-  expect(asked).toBe(1);
+  expect(lookups).toBe(1);
   expect(receiver.requests[0]?.headers.host).toBe(`hooks.example:${receiver.port}`);
 });
 

@@ -1,5 +1,5 @@
 import { setImmediate } from "node:timers/promises";
-import { encodeBatch } from "@tapedeck/shared/log/batch";
+import { encodeBatch } from "@tapedeck/shared/log/batch/batch";
 import type { NewEvent } from "@tapedeck/shared/log/log";
 import { sourceName } from "@tapedeck/shared/source";
 import { expect, it } from "vitest";

@@ -1,7 +1,7 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { ownChannel } from "@tapedeck/shared/events/kinds";
-import { eventsIn, labelsOf, sessionOf } from "@tapedeck/shared/log/batch";
+import { eventsIn, labelsOf, sessionOf } from "@tapedeck/shared/log/batch/batch";
 import type { Log } from "@tapedeck/shared/log/jetstream";
 import type { LogReader } from "@tapedeck/shared/log/log";
 import { logStart, type Offset, type Sequence, sequenceOf } from "@tapedeck/shared/log/offset";

@@ -1,5 +1,5 @@
 import { decodeEvent } from "@tapedeck/shared/events/codec";
-import { labelsOf } from "@tapedeck/shared/log/batch";
+import { labelsOf } from "@tapedeck/shared/log/batch/batch";
 import {
   fitTogether,
   type LastOfSource,

@@ -1,7 +1,7 @@
 import { RecordBatch } from "@tapedeck/proto/tapedeck/v1/log";
-import { asBuffer } from "../as-buffer.ts";
-import { type Zstd, zstd } from "../zstd.ts";
+import { asBuffer } from "../../as-buffer.ts";
 import { Fields } from "./fields.ts";
+import { type Zstd, zstd } from "./zstd.ts";
 
 /** The events of a batch by channel: see ChannelEvents in proto/tapedeck/v1/log.proto. */
 
@@ -56,7 +56,7 @@ export function bytesInMemory(body: Uint8Array): number {
   return bytes;
 }
 
-/** The channels that are wanted, decompressed. @throws when the bytes are not a batch by channel */
+/** The channels that a reader needs, decompressed. @throws when the bytes are not a batch by channel */
 export function channelsIn(body: Buffer, isWanted: (channel: string) => boolean): readonly ChannelPlaces[] {
   const places: ChannelPlaces[] = [];
   for (const found of foundIn(body)) if (isWanted(found.channel)) places.push(new ChannelPlaces(body, found));

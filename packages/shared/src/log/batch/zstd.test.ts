@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { expect, it } from "vitest";
-import { encodeBatch, encodeEvents } from "./log/batch.ts";
-import { sourceName } from "./source.ts";
-import { newEvent } from "./testing/log-messages.ts";
+import { sourceName } from "../../source.ts";
+import { newEvent } from "../../testing/log-messages.ts";
+import { encodeBatch, encodeEvents } from "./batch.ts";
 import { zstd, zstdOf } from "./zstd.ts";
 
 const source = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });

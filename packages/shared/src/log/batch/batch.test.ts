@@ -2,12 +2,12 @@ import { zstdCompressSync, zstdDecompressSync } from "node:zlib";
 import { Event, Original } from "@tapedeck/proto/tapedeck/v1/event";
 import { type ChannelEvents, RecordBatch } from "@tapedeck/proto/tapedeck/v1/log";
 import { expect, it } from "vitest";
-import { decodeEvent, encodeEvent } from "../events/codec.ts";
-import { sourceName } from "../source.ts";
-import { testEvent } from "../testing/log-messages.ts";
+import { decodeEvent, encodeEvent } from "../../events/codec.ts";
+import { sourceName } from "../../source.ts";
+import { testEvent } from "../../testing/log-messages.ts";
+import { indexesPerMessage } from "../offset.ts";
 import { encodeBatch, eventsIn, frameOf, labelsOf, sessionOf } from "./batch.ts";
 import { bytesInMemory } from "./channel-events.ts";
-import { indexesPerMessage } from "./offset.ts";
 
 const alice = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
 

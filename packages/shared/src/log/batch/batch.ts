@@ -1,5 +1,5 @@
-import { asBuffer } from "../as-buffer.ts";
-import { type Zstd, zstd } from "../zstd.ts";
+import { asBuffer } from "../../as-buffer.ts";
+import { indexesPerMessage } from "../offset.ts";
 import {
   type ChannelPart,
   type ChannelPlaces,
@@ -11,7 +11,7 @@ import {
   isByChannel,
 } from "./channel-events.ts";
 import { Fields } from "./fields.ts";
-import { indexesPerMessage } from "./offset.ts";
+import { type Zstd, zstd } from "./zstd.ts";
 
 /** The body of a message of the log is a RecordBatch (proto/tapedeck/v1/log.proto), made of events that are encoded already. */
 
