@@ -9,6 +9,7 @@ import { endOf, logStart, offsetOf } from "@tapedeck/shared/log/offset";
 import { streamOf } from "@tapedeck/shared/log/subjects";
 import { sourceName } from "@tapedeck/shared/source";
 import { newEvent, testWriter } from "@tapedeck/shared/testing/log-messages";
+import { connectThroughRestarts } from "@tapedeck/shared/testing/nats-connection";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
 import { pino } from "pino";
@@ -28,8 +29,7 @@ async function startLog() {
   await using stack = new AsyncDisposableStack();
   const nats = stack.use(await NatsCluster.start(await mkdtemp(join(inject("serversFolder"), "cluster-"))));
   const open = async (...urls: readonly string[]) => {
-    const options = { noRandomize: true, maxReconnectAttempts: -1, reconnectTimeWait: 20 };
-    const nc = await connect({ servers: [...urls], ...options });
+    const nc = await connectThroughRestarts([...urls], { noRandomize: true });
     stack.defer(() => nc.close());
     return stack.use(await openLog(nc, { workspace: "default", replicas: 3, syncKnown: true, waitMs: 60_000 }));
   };
@@ -125,7 +125,7 @@ async function startThree() {
 
 async function openOn(nats: NatsCluster, name: string) {
   await using stack = new AsyncDisposableStack();
-  const nc = await connect({ servers: nats.urlOf(name), maxReconnectAttempts: -1, reconnectTimeWait: 20 });
+  const nc = await connectThroughRestarts(nats.urlOf(name));
   stack.defer(() => nc.close());
   // A busy machine acknowledges late.
   const log = stack.use(

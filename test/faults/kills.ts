@@ -6,12 +6,12 @@ import type { Filter } from "@tapedeck/shared/filter/filter";
 import type { LogReader, RecordedEvent } from "@tapedeck/shared/log/log";
 import { logStart, sequenceOf } from "@tapedeck/shared/log/offset";
 import { type SourceName, sourceParts } from "@tapedeck/shared/source";
+import { connectThroughRestarts } from "@tapedeck/shared/testing/nats-connection";
 import { eventPosition } from "@tapedeck/shared/testing/positions";
 import { seeded } from "@tapedeck/shared/testing/seeded";
 import { until } from "@tapedeck/shared/testing/until";
 import { openTokenStore } from "@tapedeck/shared/tokens/store";
 import { makeToken } from "@tapedeck/shared/tokens/token";
-import { connect } from "nats";
 import { Client } from "pg";
 import { expect } from "vitest";
 import { startRemoteTap } from "../harness/remote-tap.ts";
@@ -72,7 +72,7 @@ export async function killsLeaveNoTrace({ recordings, speed, killsOfEach }: Kill
       withTokens,
     ),
   );
-  const nats = cleanup.adopt(await connect({ servers: stack.nats, maxReconnectAttempts: -1 }), (nc) => nc.close());
+  const nats = cleanup.adopt(await connectThroughRestarts(stack.nats), (nc) => nc.close());
   const tokens = await openTokenStore(nats);
   const tokenOf = async (workspace: string) => {
     const made = makeToken({

@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import type { LogReader } from "@tapedeck/shared/log/log";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
+import { connectThroughRestarts } from "@tapedeck/shared/testing/nats-connection";
 import { until } from "@tapedeck/shared/testing/until";
-import { connect } from "nats";
 import { inject } from "vitest";
 import { type OwnPostgres, startOwnPostgres } from "./own-postgres.ts";
 import { type ServiceName, type ServiceProcess, startServiceProcess } from "./service-process.ts";
@@ -91,7 +91,7 @@ export function spillFolder(): Promise<string> {
 
 /** Opens the log over a connection that survives kills of the server. */
 export async function openTestLog(url: string | string[], workspace = "default") {
-  const nats = await connect({ servers: url, maxReconnectAttempts: -1, reconnectTimeWait: 50, reconnectJitter: 20 });
+  const nats = await connectThroughRestarts(url);
   const log = await openLog(nats, { workspace, syncKnown: true, timeoutMs: 20_000 });
   return {
     reader: log.reader,

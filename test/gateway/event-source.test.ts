@@ -4,10 +4,10 @@ import { scenario, write } from "@tapedeck/query/testing/scenario";
 import { type Log, openLog } from "@tapedeck/shared/log/jetstream";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
+import { connectThroughRestarts } from "@tapedeck/shared/testing/nats-connection";
 import { eventPosition } from "@tapedeck/shared/testing/positions";
 import { until } from "@tapedeck/shared/testing/until";
 import { EventSource } from "eventsource";
-import { connect } from "nats";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { httpCall } from "../stack/http-call.ts";
 
@@ -24,10 +24,7 @@ let written: string[] = [];
 
 beforeAll(async () => {
   nats = cleanup.use(await startTestNats());
-  const connection = cleanup.adopt(
-    await connect({ servers: nats.url, maxReconnectAttempts: -1, reconnectTimeWait: 50 }),
-    (nc) => nc.close(),
-  );
+  const connection = cleanup.adopt(await connectThroughRestarts(nats.url), (nc) => nc.close());
   log = cleanup.use(await openLog(connection, { workspace: "acme", syncKnown: true, timeoutMs: 20_000 }));
   cleanup.defer(() => stop());
   session.started();

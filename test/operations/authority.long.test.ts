@@ -8,8 +8,8 @@ import { type Gateway, startGateway } from "@tapedeck/gateway/gateway";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { connectNats } from "@tapedeck/shared/service/nats";
 import { type TestAuthority, testAuthority } from "@tapedeck/shared/testing/certificates";
+import { connectThroughRestarts } from "@tapedeck/shared/testing/nats-connection";
 import { until } from "@tapedeck/shared/testing/until";
-import { connect } from "nats";
 import { Client } from "pg";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { gatewayEnv, type Stack, startStack } from "../stack/stack.ts";
@@ -77,7 +77,7 @@ it("another authority takes the place of the first, while recording goes on", as
       skaffold: [{ address: fake.address }],
       servers: { nats, database: servers.database(trusted) },
       env: tls(),
-      connect: () => connect({ servers: nats.url, tls: { caFile: trusted }, maxReconnectAttempts: -1 }),
+      connect: () => connectThroughRestarts(nats.url, { tls: { caFile: trusted } }),
     }),
   );
   await fake.playUntil({ v1: 10 });

@@ -4,6 +4,7 @@ import { jetstreamManager } from "@nats-io/jetstream";
 import { offsetOf, sequenceOf } from "@tapedeck/shared/log/offset";
 import { streamOf } from "@tapedeck/shared/log/subjects";
 import { requestTablesEnd } from "@tapedeck/shared/log/tables-end";
+import { connectThroughRestarts } from "@tapedeck/shared/testing/nats-connection";
 import { until } from "@tapedeck/shared/testing/until";
 import { sql } from "kysely";
 import { connect } from "nats";
@@ -142,7 +143,7 @@ it("begins no log where the tables know one, also when nothing beside the log do
     await reaches(query, 1);
   }
   const description = join(on.nats.streamFolder(streamOf("acme")), "..", "meta.inf");
-  const nc = await connect({ servers: on.nats.url, maxReconnectAttempts: -1 });
+  const nc = await connectThroughRestarts(on.nats.url);
   const { streams } = await jetstreamManager(nc);
   await streams.delete("TAPEDECK_ENDS").catch(() => {});
   await on.nats.stop();

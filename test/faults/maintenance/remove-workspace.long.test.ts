@@ -1,9 +1,9 @@
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import { logNames } from "@tapedeck/shared/log/workspace-logs";
 import { delay } from "@tapedeck/shared/sync/delay";
+import { connectThroughRestarts } from "@tapedeck/shared/testing/nats-connection";
 import { seeded } from "@tapedeck/shared/testing/seeded";
 import { until } from "@tapedeck/shared/testing/until";
-import { connect } from "nats";
 import pg from "pg";
 import { expect, it } from "vitest";
 import { startOtherWorkspace } from "../other-workspace.ts";
@@ -18,7 +18,7 @@ it("a removal is brought to its end, whatever is killed meanwhile, the name begi
   const random = seeded("removal-kills");
   await using on = await startProcesses([]);
   await using cleanup = new AsyncDisposableStack();
-  const nats = cleanup.adopt(await connect({ servers: on.nats, maxReconnectAttempts: -1 }), (nc) => nc.close());
+  const nats = cleanup.adopt(await connectThroughRestarts(on.nats), (nc) => nc.close());
   const database = new pg.Pool({ connectionString: on.database, max: 1 });
   database.on("error", () => {}); // Postgres is killed
   cleanup.defer(() => database.end());
@@ -54,7 +54,8 @@ it("a removal is brought to its end, whatever is killed meanwhile, the name begi
     await until(areGone, { message: "the rows to be gone", deadlineMs: 120_000 });
     const { body } = await call("GET", "events?limit=500&kind=build.*");
     expect(body).not.toContain("hush");
-    for (const name of (await logNames(nats)).filter((one) => one !== "acme")) {
+    const names = await until(() => logNames(nats), { message: "NATS to answer after its restart" });
+    for (const name of names.filter((one) => one !== "acme")) {
       await using log = await openLog(nats, { workspace: name, create: false, timeoutMs: 20_000 });
       expect(epochs).not.toContain(log.epoch);
     }

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { connect } from "nats";
 import { expect, it } from "vitest";
 import { sourceName } from "../source.ts";
 import { testWriter } from "../testing/log-messages.ts";
 import { startTestNats } from "../testing/nats.ts";
+import { connectThroughRestarts } from "../testing/nats-connection.ts";
 import { testWorkspace } from "../testing/test-log.ts";
 import { until } from "../testing/until.ts";
 import { openLog } from "./jetstream.ts";
@@ -15,7 +15,7 @@ const awayMs = 60_000;
 
 it("the log works normally a few seconds after a minute of outage", async () => {
   await using server = await startTestNats({ syncAlways: true });
-  const nc = await connect({ servers: server.url, maxReconnectAttempts: -1 });
+  const nc = await connectThroughRestarts(server.url);
   const warnings: string[] = [];
   await using log = await openLog(nc, {
     workspace: testWorkspace,

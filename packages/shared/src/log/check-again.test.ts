@@ -1,6 +1,7 @@
-import { connect, type NatsConnection } from "nats";
+import type { NatsConnection } from "nats";
 import { expect, it } from "vitest";
 import { startTestNats } from "../testing/nats.ts";
+import { connectThroughRestarts } from "../testing/nats-connection.ts";
 import { until } from "../testing/until.ts";
 import { checkAgain } from "./check-again.ts";
 
@@ -12,7 +13,7 @@ const times = { aloneMs: never, inClusterMs: often } as const;
 async function harness() {
   await using stack = new AsyncDisposableStack();
   const server = stack.use(await startTestNats());
-  const nats = stack.adopt(await connect({ servers: server.url, maxReconnectAttempts: -1 }), (nc) => nc.close());
+  const nats = stack.adopt(await connectThroughRestarts(server.url), (nc) => nc.close());
   const owned = stack.move();
   return { server, nats, checks: 0, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }

@@ -7,6 +7,7 @@ import { TapedeckError } from "../errors/errors.ts";
 import { sourceName } from "../source.ts";
 import { incompressible, testWriter } from "../testing/log-messages.ts";
 import { startTestNats } from "../testing/nats.ts";
+import { connectThroughRestarts } from "../testing/nats-connection.ts";
 import { testStream, testWorkspace } from "../testing/test-log.ts";
 import { until } from "../testing/until.ts";
 import { openLog } from "./jetstream.ts";
@@ -21,7 +22,7 @@ const source = sourceName({ workspace: "acme", developer: "alice", project: "sho
 async function harness(ring = { entries: 8, bytes: 1024 * 1024 }) {
   await using stack = new AsyncDisposableStack();
   const nats = stack.use(await startTestNats());
-  const nc = stack.adopt(await connect({ servers: nats.url, maxReconnectAttempts: -1 }), (one) => one.close());
+  const nc = stack.adopt(await connectThroughRestarts(nats.url), (one) => one.close());
   const log = stack.use(await openLog(nc, { workspace: testWorkspace, syncKnown: true, timeoutMs: 3_000, ring }));
   const jsm = await jetstreamManager(nc);
   const over = new AbortController();

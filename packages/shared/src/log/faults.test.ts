@@ -6,6 +6,7 @@ import { expect, it } from "vitest";
 import { sourceName } from "../source.ts";
 import { acknowledged, newEvent } from "../testing/log-messages.ts";
 import { startTestNats } from "../testing/nats.ts";
+import { connectThroughRestarts } from "../testing/nats-connection.ts";
 import { testStream, testWorkspace } from "../testing/test-log.ts";
 import { until } from "../testing/until.ts";
 import { openLog } from "./jetstream.ts";
@@ -14,12 +15,11 @@ import { endOf, logStart, type Offset, sequenceOf } from "./offset.ts";
 const alice = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
 /** Long enough for any machine: of logs that are expected to answer. */
 const patient = { timeoutMs: 60_000, syncKnown: true };
-const forever = { maxReconnectAttempts: -1, reconnectTimeWait: 20, reconnectJitter: 0 };
 
 it("a lost answer leaves the outcome unknown, and the source's last message resolves it", async () => {
   await using server = await startTestNats();
   await using way = await lossyWay(server.port);
-  const nc = await connect({ servers: way.address, ...forever });
+  const nc = await connectThroughRestarts(way.address);
   const log = await openLog(nc, { workspace: testWorkspace, ...patient });
   // It gives up soon what is never answered.
   const hasty = await openLog(nc, { workspace: testWorkspace, timeoutMs: 300, syncKnown: true });
@@ -46,7 +46,7 @@ it("a lost answer leaves the outcome unknown, and the source's last message reso
 
 it("without an answer or a server the outcome is unknown in time, and writing continues with the log as it was", async () => {
   await using server = await startTestNats({ syncAlways: true });
-  const nc = await connect({ servers: server.url, ...forever });
+  const nc = await connectThroughRestarts(server.url);
   const log = await openLog(nc, { workspace: testWorkspace, ...patient });
   const hasty = await openLog(nc, { workspace: testWorkspace, timeoutMs: 200, syncKnown: true });
   let next = 1;
@@ -77,7 +77,7 @@ it("without an answer or a server the outcome is unknown in time, and writing co
 
 it("a follower continues by itself after kill -9 of the server, without loss or repeats", async () => {
   await using server = await startTestNats({ syncAlways: true });
-  const nc = await connect({ servers: server.url, ...forever });
+  const nc = await connectThroughRestarts(server.url);
   const log = await openLog(nc, {
     workspace: testWorkspace,
     timeoutMs: 300,
@@ -118,7 +118,7 @@ it("a follower continues by itself after kill -9 of the server, without loss or 
 it("a follower learns how far the log has advanced meanwhile, where nothing is left of that", async () => {
   await using server = await startTestNats();
   await using way = await lossyWay(server.port);
-  const [direct, lossy] = [await connect({ servers: server.url }), await connect({ servers: way.address, ...forever })];
+  const [direct, lossy] = [await connect({ servers: server.url }), await connectThroughRestarts(way.address)];
   const { writer } = await openLog(direct, { workspace: testWorkspace, ...patient });
   const { reader } = await openLog(lossy, { workspace: testWorkspace, ...patient });
   const publish = (n: number) => writer.publish(alice, "w1", [newEvent(alice, n)], n - 1);
@@ -141,7 +141,7 @@ it("a follower learns how far the log has advanced meanwhile, where nothing is l
 
 it("a follower ends at once when its signal aborts, also while the server is away", async () => {
   await using server = await startTestNats();
-  const nc = await connect({ servers: server.url, ...forever });
+  const nc = await connectThroughRestarts(server.url);
   // What it asks the server is not given up within this test.
   const log = await openLog(nc, { workspace: testWorkspace, timeoutMs: 2 ** 31 - 1, syncKnown: true });
   const abort = new AbortController();

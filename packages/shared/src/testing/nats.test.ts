@@ -2,11 +2,12 @@ import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "nats";
 import { expect, it } from "vitest";
 import { startTestNats } from "./nats.ts";
+import { connectThroughRestarts } from "./nats-connection.ts";
 import { until } from "./until.ts";
 
 it("acknowledged messages survive a kill -9 and a restart on the same port", async () => {
   await using server = await startTestNats({ syncAlways: true });
-  const nats = await connect({ servers: server.url, maxReconnectAttempts: -1, reconnectTimeWait: 20 });
+  const nats = await connectThroughRestarts(server.url);
   await (await jetstreamManager(nats)).streams.add({
     name: "T",
     subjects: ["t.>"],

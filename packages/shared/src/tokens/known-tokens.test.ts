@@ -1,7 +1,8 @@
-import { connect, headers, type NatsConnection } from "nats";
+import { headers, type NatsConnection } from "nats";
 import { afterEach, expect, it, vi } from "vitest";
 import { TapedeckError } from "../errors/errors.ts";
 import { startTestNats } from "../testing/nats.ts";
+import { connectThroughRestarts } from "../testing/nats-connection.ts";
 import { until } from "../testing/until.ts";
 import { type KnownTokensOptions, knownTokens } from "./known-tokens.ts";
 import { openTokenStore } from "./store.ts";
@@ -20,8 +21,7 @@ const subjectOf = ({ hash }: MadeToken) => `$KV.TAPEDECK_TOKENS.${hash}`;
 async function harness(options: Partial<KnownTokensOptions> = {}) {
   const nats = stack.current.use(await startTestNats());
   const dial = async () => {
-    const again = { maxReconnectAttempts: -1, reconnectTimeWait: 20, reconnectJitter: 0 };
-    return stack.current.adopt(await connect({ servers: nats.url, ...again }), (nc) => nc.close());
+    return stack.current.adopt(await connectThroughRestarts(nats.url), (nc) => nc.close());
   };
   const connection = await dial();
   const store = await openTokenStore(connection);

@@ -1,7 +1,7 @@
 import { SinkStore } from "@tapedeck/shared/sinks/sink-store";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
+import { connectThroughRestarts } from "@tapedeck/shared/testing/nats-connection";
 import { until } from "@tapedeck/shared/testing/until";
-import { connect } from "nats";
 import { afterEach, expect, it } from "vitest";
 import { defaultSinkTimes } from "./delivery/times.ts";
 import { SinkLease } from "./sink-lease.ts";
@@ -16,7 +16,7 @@ async function harness() {
   const nats = stack.use(await startTestNats());
   const holding = new Set<string>();
   const member = async (gateway: string) => {
-    const connection = stack.adopt(await connect({ servers: nats.url, maxReconnectAttempts: -1 }), (nc) => nc.close());
+    const connection = stack.adopt(await connectThroughRestarts(nats.url), (nc) => nc.close());
     const store = new SinkStore(connection);
     let isAway = false;
     const lease = stack.use(

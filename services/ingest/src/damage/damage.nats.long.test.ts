@@ -15,6 +15,7 @@ import { reportTablesEnds, type TablesEnd } from "@tapedeck/shared/log/tables-en
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
 import { incompressible, newEvent, testWriter } from "@tapedeck/shared/testing/log-messages";
 import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
+import { connectThroughRestarts } from "@tapedeck/shared/testing/nats-connection";
 import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect, type NatsConnection } from "nats";
@@ -309,7 +310,7 @@ it("so is one that lost what ingest itself had recorded", async () => {
 
 it.each(["is asked", "has recorded before"])("so is one that ends before query's tables, which %s", async (what) => {
   await using nats = await startTestNats({ syncAlways: true });
-  const nc = await connect({ servers: nats.url, maxReconnectAttempts: -1 });
+  const nc = await connectThroughRestarts(nats.url);
   await using log = await openLog(nc, { workspace: "default" });
   await (await openTestEnds(nc, { workspace: "default", epoch: log.epoch }))[Symbol.asyncDispose]();
   let seq = 1;

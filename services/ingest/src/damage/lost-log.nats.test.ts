@@ -9,8 +9,8 @@ import { endsStream, streamOf } from "@tapedeck/shared/log/subjects";
 import { sourceName } from "@tapedeck/shared/source";
 import { newEvent, testWriter } from "@tapedeck/shared/testing/log-messages";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
+import { connectThroughRestarts } from "@tapedeck/shared/testing/nats-connection";
 import { until } from "@tapedeck/shared/testing/until";
-import { connect } from "nats";
 import { expect, it } from "vitest";
 import { storesOn } from "../testing/opened-store.ts";
 import { openTestEnds } from "../testing/test-ends.ts";
@@ -21,7 +21,7 @@ const source = sourceName({ workspace: "acme", developer: "alice", project: "sho
 async function harness() {
   await using stack = new AsyncDisposableStack();
   const nats = stack.use(await startTestNats());
-  const nc = stack.adopt(await connect({ servers: nats.url, maxReconnectAttempts: -1 }), (one) => one.close());
+  const nc = stack.adopt(await connectThroughRestarts(nats.url), (one) => one.close());
   const jsm = await jetstreamManager(nc);
   let epoch = "";
   {

@@ -6,9 +6,9 @@ import { endOf, offsetOf } from "@tapedeck/shared/log/offset";
 import { streamOf } from "@tapedeck/shared/log/subjects";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
+import { connectThroughRestarts } from "@tapedeck/shared/testing/nats-connection";
 import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
 import { until } from "@tapedeck/shared/testing/until";
-import { connect } from "nats";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { readConfig } from "../config.ts";
 import { startIngest } from "../ingest.ts";
@@ -167,8 +167,7 @@ it("a disk is checked while it is full, and neither before nor after", async () 
 it("a full disk is over for a server that was started since", async () => {
   await using nats = await startTestNats();
   await using stack = new AsyncDisposableStack();
-  const options = { servers: nats.url, maxReconnectAttempts: -1, reconnectTimeWait: 20 };
-  const nc = stack.adopt(await connect(options), (connection) => connection.close());
+  const nc = stack.adopt(await connectThroughRestarts(nats.url), (connection) => connection.close());
   using failures = await fullDisk(3_600_000);
   void failures.watchServer(nc);
   // The connection alone shows nothing of the server.

@@ -5,9 +5,9 @@ import { logStart } from "@tapedeck/shared/log/offset";
 import { sourceFilter } from "@tapedeck/shared/log/subjects";
 import { createLogger, silentLogger } from "@tapedeck/shared/service/logger";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
+import { connectThroughRestarts } from "@tapedeck/shared/testing/nats-connection";
 import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
 import { until } from "@tapedeck/shared/testing/until";
-import { connect } from "nats";
 import { expect } from "vitest";
 import { readConfig } from "../config.ts";
 import { startIngest } from "../ingest.ts";
@@ -50,7 +50,7 @@ export async function startHarnessOn(
 
 /** Reads the log beside its writers. */
 export async function openLogReader(natsUrl: string, workspace = "default") {
-  const nats = await connect({ servers: natsUrl, maxReconnectAttempts: -1, reconnectTimeWait: 50 });
+  const nats = await connectThroughRestarts(natsUrl);
   const log: Log = await openLog(nats, { workspace, syncKnown: true, timeoutMs: 20_000 });
   return {
     log,

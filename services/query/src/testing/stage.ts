@@ -8,8 +8,8 @@ import { silentLogger } from "@tapedeck/shared/service/logger";
 import { settingsReader } from "@tapedeck/shared/service/settings";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
+import { connectThroughRestarts } from "@tapedeck/shared/testing/nats-connection";
 import { until } from "@tapedeck/shared/testing/until";
-import { connect } from "nats";
 import type { QueryConfig } from "../config.ts";
 import { readerLimits } from "../db/access/limits.ts";
 import { openDatabase } from "../db/database.ts";
@@ -28,7 +28,7 @@ export const servicesKey = "key of the services";
 export async function stage() {
   await using stack = new AsyncDisposableStack();
   const nats: TestNats = stack.use(await startTestNats());
-  const connection = stack.adopt(await connect({ servers: nats.url, maxReconnectAttempts: -1 }), (nc) => nc.close());
+  const connection = stack.adopt(await connectThroughRestarts(nats.url), (nc) => nc.close());
   const log: Log = stack.use(await openLog(connection, { workspace: "acme", timeoutMs: 20_000 }));
   const jsm = await jetstreamManager(connection);
   await jsm.streams.update(streamOf("acme"), { subjects: [everySubject] });

@@ -12,10 +12,11 @@ import { sourceName } from "@tapedeck/shared/source";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { newEvent, testWriter } from "@tapedeck/shared/testing/log-messages";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
+import { connectThroughRestarts } from "@tapedeck/shared/testing/nats-connection";
 import { endPosition } from "@tapedeck/shared/testing/positions";
 import { backupOf, openTokenStore, type TokenBackup } from "@tapedeck/shared/tokens/store";
 import { makeToken } from "@tapedeck/shared/tokens/token";
-import { connect, type NatsConnection } from "nats";
+import type { NatsConnection } from "nats";
 import { expect, inject, it, onTestFinished, vi } from "vitest";
 import { bytesText } from "../../display/durations.ts";
 import { newBackup } from "../../maintain/backup-folder.ts";
@@ -32,7 +33,7 @@ const aToken = (name: string) => makeToken({ name, workspace: "acme", roles: ["v
 async function place() {
   await using stack = new AsyncDisposableStack();
   const nats = stack.use(await startTestNats());
-  const connection = stack.adopt(await connect({ servers: nats.url, maxReconnectAttempts: -1 }), (nc) => nc.close());
+  const connection = stack.adopt(await connectThroughRestarts(nats.url), (nc) => nc.close());
   const cwd = await mkdtemp(join(inject("serversFolder"), "restore-"));
   await writeFile(join(cwd, "tapedeck.yaml"), `nats: { url: "${nats.url}" }\n`);
   const owned = stack.move();

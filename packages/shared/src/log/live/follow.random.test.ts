@@ -1,9 +1,9 @@
-import { connect } from "nats";
 import { expect, it } from "vitest";
 import type { SourceName } from "../../source.ts";
 import { Semaphore } from "../../sync/semaphore.ts";
 import { testWriter } from "../../testing/log-messages.ts";
 import { startTestNats } from "../../testing/nats.ts";
+import { connectThroughRestarts } from "../../testing/nats-connection.ts";
 import { searched } from "../../testing/searches.ts";
 import { seeded } from "../../testing/seeded.ts";
 import { testSources, testWorkspace } from "../../testing/test-log.ts";
@@ -21,12 +21,7 @@ type Follower = { readonly want: readonly SourceName[]; readonly after: Offset; 
 /** A log whose server can be killed. What a kill interrupts is not a write: the writers wait for the server. */
 async function startFragileLog() {
   const server = await startTestNats({ syncAlways: true });
-  const nc = await connect({
-    servers: server.url,
-    maxReconnectAttempts: -1,
-    reconnectTimeWait: 20,
-    reconnectJitter: 0,
-  });
+  const nc = await connectThroughRestarts(server.url);
   // A small ring makes followers fall out of it and come back all the time.
   const log = await openLog(nc, {
     workspace: testWorkspace,

@@ -4,6 +4,7 @@ import { it } from "vitest";
 import type { SourceName } from "../../source.ts";
 import { testWriter } from "../../testing/log-messages.ts";
 import { lossyProxy } from "../../testing/lossy-proxy.ts";
+import { connectThroughRestarts } from "../../testing/nats-connection.ts";
 import { startTestLog, testSources, testStream } from "../../testing/test-log.ts";
 import { until } from "../../testing/until.ts";
 import { endOf } from "../offset.ts";
@@ -49,9 +50,8 @@ it("a tail to which nothing comes has no consumer, and wakes with the next event
 it("a tail that sleeps gets what was written while it was cut off", { timeout: 180_000 }, async () => {
   await using log = await startTestLog();
   await using proxy = await lossyProxy(Number(new URL(`nats://${log.nc.getServer()}`).port));
-  const options = { maxReconnectAttempts: -1, reconnectTimeWait: 20, reconnectJitter: 0 };
   await using stack = new AsyncDisposableStack();
-  const cut = stack.adopt(await connect({ servers: `127.0.0.1:${proxy.port}`, ...options }), (nc) => nc.close());
+  const cut = stack.adopt(await connectThroughRestarts(`127.0.0.1:${proxy.port}`), (nc) => nc.close());
   const writer = testWriter(log.writer, alice);
   await writer.append(1);
   await using tail = await quietTail(cut, { epoch: log.epoch, checkMs: never });

@@ -3,7 +3,7 @@ import { silentLogger } from "@tapedeck/shared/service/logger";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
 import { testWriter } from "@tapedeck/shared/testing/log-messages";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
-import { connect } from "nats";
+import { connectThroughRestarts } from "@tapedeck/shared/testing/nats-connection";
 import { readConfig } from "../../config.ts";
 import { startGateway } from "../../gateway.ts";
 import type { SinkTimes } from "../delivery/times.ts";
@@ -32,7 +32,7 @@ export type SinkHarness = Awaited<ReturnType<typeof startSinkHarness>>;
 export async function startSinkHarness() {
   await using stack = new AsyncDisposableStack();
   const nats = stack.use(await startTestNats());
-  const connection = stack.adopt(await connect({ servers: nats.url, maxReconnectAttempts: -1 }), (nc) => nc.close());
+  const connection = stack.adopt(await connectThroughRestarts(nats.url), (nc) => nc.close());
   const logOf = async (workspace: string) =>
     stack.use(await openLog(connection, { workspace, syncKnown: true, timeoutMs: 20_000 }));
   const log = await logOf("default");

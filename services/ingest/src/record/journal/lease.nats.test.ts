@@ -2,8 +2,9 @@ import { jetstreamManager } from "@nats-io/jetstream";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
 import { lossyProxy } from "@tapedeck/shared/testing/lossy-proxy";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
+import { connectThroughRestarts } from "@tapedeck/shared/testing/nats-connection";
 import { until } from "@tapedeck/shared/testing/until";
-import { connect, type NatsConnection } from "nats";
+import type { NatsConnection } from "nats";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { openLeases } from "./lease.ts";
 import { LeaseBucket, type Owner } from "./lease-bucket.ts";
@@ -23,8 +24,7 @@ const calm = {
 const short = { ...calm, ttlMs: 1_000, timeoutMs: 300 };
 const hasty = { ...calm, timeoutMs: 300 };
 const never = new AbortController().signal;
-const client = (port: number) =>
-  connect({ servers: `127.0.0.1:${port}`, maxReconnectAttempts: -1, reconnectTimeWait: 20, reconnectJitter: 0 });
+const client = (port: number) => connectThroughRestarts(`127.0.0.1:${port}`);
 
 it("one tap has a source, the others wait until it is free", async () => {
   await using nats = await startTestNats();

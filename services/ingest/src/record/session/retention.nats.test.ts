@@ -6,6 +6,7 @@ import { sourceFilter } from "@tapedeck/shared/log/subjects";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
 import { acknowledged, newEvent, publishEach } from "@tapedeck/shared/testing/log-messages";
 import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
+import { connectThroughRestarts } from "@tapedeck/shared/testing/nats-connection";
 import { until } from "@tapedeck/shared/testing/until";
 import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import { connect, type NatsConnection } from "nats";
@@ -318,7 +319,7 @@ it("nothing of all this seems lost, nor an earlier session that goes on when tex
 
 it("the log never uses a sequence twice, also when it is killed while its last messages expire", async () => {
   await using own = await startTestNats({ syncAlways: true });
-  const client = await connect({ servers: own.url, maxReconnectAttempts: -1, reconnectTimeWait: 20 });
+  const client = await connectThroughRestarts(own.url);
   await using ownLog = await openLog(client, { workspace: "acme", syncKnown: true });
   const source = sourceName({ workspace: "acme", developer: "killed", project: "shop", upstream: "skaffold" });
   const stays = newEvent(source, 1);

@@ -3,7 +3,8 @@ import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { logStart } from "@tapedeck/shared/log/offset";
 import { sourceFilter } from "@tapedeck/shared/log/subjects";
 import { sourceName } from "@tapedeck/shared/source";
-import { connect, type NatsConnection } from "nats";
+import { connectThroughRestarts } from "@tapedeck/shared/testing/nats-connection";
+import type { NatsConnection } from "nats";
 
 // A writer's source and log on a real NATS server, for tests.
 
@@ -12,7 +13,7 @@ export const source = sourceName({ workspace: "acme", developer: "alice", projec
 export const retry = { first: 5, max: 100 };
 
 export function connectTo(port: number): Promise<NatsConnection> {
-  return connect({ servers: `127.0.0.1:${port}`, maxReconnectAttempts: -1, reconnectTimeWait: 20, reconnectJitter: 0 });
+  return connectThroughRestarts(`127.0.0.1:${port}`);
 }
 
 /** A short timeout makes a writer give up soon what is never answered. */
