@@ -11,7 +11,7 @@ import { type ProviderSettings, providerSettings } from "./auth/provider/setting
 import { type Limits, limitSettings } from "./limits/settings.ts";
 import { type Privacy, privacySettings } from "./privacy/settings.ts";
 import { type SinkSettings, sinkSettings } from "./sinks/settings.ts";
-import { splitAddress } from "./transports/address.ts";
+import { addressText, splitAddress } from "./transports/address.ts";
 import { originError } from "./transports/origins.ts";
 
 /** An extra listener bound to one source, for clients that can't name a source. */
@@ -102,15 +102,19 @@ export function gatewaySettings(read: SettingsReader): GatewayConfig {
   const listeners = read.custom<readonly Endpoint[], readonly Endpoint[]>("endpoints", endpoints, [], {
     description: "Extra listeners, each bound to one source, for clients that cannot name one.",
   });
+  const tls = tlsFiles(read);
+  const grpc = {
+    host: read.string("gateway.grpc.host", "127.0.0.1", { description: "Where gRPC listens." }),
+    port: read.port("gateway.grpc.port", 7051, { description: "gRPC, for clients and taps." }),
+  };
+  const http = {
+    host: read.string("gateway.http.host", "127.0.0.1", { description: "Where HTTP listens." }),
+    port: read.port("gateway.http.port", 7052, { description: "HTTP and WebSocket." }),
+  };
+  const page = callers.oidc?.page?.origin || `${tls === undefined ? "http" : "https"}://${addressText(http)}`;
   const config: GatewayConfig = {
-    grpc: {
-      host: read.string("gateway.grpc.host", "127.0.0.1", { description: "Where gRPC listens." }),
-      port: read.port("gateway.grpc.port", 7051, { description: "gRPC, for clients and taps." }),
-    },
-    http: {
-      host: read.string("gateway.http.host", "127.0.0.1", { description: "Where HTTP listens." }),
-      port: read.port("gateway.http.port", 7052, { description: "HTTP and WebSocket." }),
-    },
+    grpc,
+    http,
     nats: natsSettings(read),
     query: read.string("query.address", "127.0.0.1:7053", {
       description: "Address of query, where the services are started one by one.",
@@ -127,10 +131,10 @@ export function gatewaySettings(read: SettingsReader): GatewayConfig {
     }),
     endpoints: listeners,
     privacy: privacySettings(read, { auth: callers.auth, endpoints: listeners }),
-    tls: tlsFiles(read),
+    tls,
     audit: auditBounds(read),
     limits: limitSettings(read),
-    sinks: sinkSettings(read, callers.workspace),
+    sinks: sinkSettings(read, { workspace: callers.workspace, page }),
   };
   for (const reason of config.origins.flatMap((origin) => originError(origin) ?? [])) {
     read.addError(`gateway.origins: ${reason}`);

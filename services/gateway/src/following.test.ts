@@ -59,7 +59,7 @@ beforeAll(async () => {
         audit: defaultBounds,
         tls: undefined,
         limits: defaultLimits,
-        sinks: { sinks: [], allowed: [] },
+        sinks: { sinks: [], allowed: [], page: "" },
       },
       silentLogger,
     ),

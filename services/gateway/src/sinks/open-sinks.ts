@@ -31,7 +31,7 @@ export function openSinks(deps: OpenSinksDeps): SinksApi {
   return sinksApi({
     sinks,
     logOf,
-    allowed: settings.allowed,
+    settings,
     developers,
     audit: (action, caller, about) => {
       const { who, kind, workspace, token } = caller;

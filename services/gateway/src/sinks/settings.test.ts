@@ -4,7 +4,7 @@ import { sinkSettings } from "./settings.ts";
 
 const read = (sinks: readonly object[], hosts = "") => {
   const reader = settingsReader({ env: { TAPEDECK_SINKS: JSON.stringify(sinks), TAPEDECK_GATEWAY_SINK_HOSTS: hosts } });
-  const settings = sinkSettings(reader, "acme");
+  const settings = sinkSettings(reader, { workspace: "acme", page: "http://127.0.0.1:7052" });
   reader.assertValid();
   return settings;
 };
@@ -61,3 +61,21 @@ it("refuses two of one name in a workspace", () => {
   expect(errorsOf([one, { ...one, workspace: "globex" }])).toEqual([]);
   expect(errorsOf([one, one])).toEqual(["sinks.1.name: ops is listed twice"]);
 });
+
+it.each([
+  ["https://tapedeck.example:7052/", "https://tapedeck.example:7052"],
+  ["https://tools.example/tapedeck", "https://tools.example/tapedeck"],
+  [undefined, "http://127.0.0.1:7052"],
+])("takes %s as the address of the page", (written, page) => {
+  const reader = settingsReader({ env: { TAPEDECK_GATEWAY_PAGE_URL: written } });
+  expect(sinkSettings(reader, { workspace: "acme", page: "http://127.0.0.1:7052" }).page).toBe(page);
+});
+
+it.each(["tapedeck.example", "ftp://tapedeck.example", "https://tapedeck.example/?a=b"])(
+  "refuses %s as the address of the page",
+  (written) => {
+    const reader = settingsReader({ env: { TAPEDECK_GATEWAY_PAGE_URL: written } });
+    sinkSettings(reader, { workspace: "acme", page: "" });
+    expect(() => reader.assertValid()).toThrow("is not the address of the page");
+  },
+);

@@ -12,6 +12,8 @@ export type ConfiguredSink = { readonly workspace: string; readonly sink: string
 export type SinkSettings = {
   readonly sinks: readonly ConfiguredSink[];
   readonly allowed: AllowedHosts;
+  /** The address of the page, without a slash at its end, for links. */
+  readonly page: string;
 };
 
 const schema = z.array(
@@ -29,23 +31,40 @@ const schema = z.array(
   }),
 );
 
-export function sinkSettings(read: SettingsReader, workspace: string): SinkSettings {
+export type SinkDefaults = { readonly workspace: string; readonly page: string };
+
+export function sinkSettings(read: SettingsReader, { workspace, page: ownPage }: SinkDefaults): SinkSettings {
+  const written = read.string("gateway.pageUrl", undefined, {
+    description:
+      "The page's address, for links in what [sinks](sinks.md) send; without it `oidc.pageUrl`, or where HTTP listens.",
+  });
+  const page = written ?? ownPage;
+  if (!isPageAddress(page))
+    read.addError(`gateway.pageUrl: "${page}" is not the address of the page: expected http(s)://host[:port][/path]`);
   const allowed = read.list("gateway.sinkHosts", [], {
     description:
       "Hosts, as a name or `host:port`, to which [sinks](sinks.md) may deliver although they are on this machine or in a private network, or without TLS.",
   });
   type Written = z.infer<typeof schema>;
-  const written = read.custom<Written, Written>("sinks", schema, [], {
+  const configuredSinks = read.custom<Written, Written>("sinks", schema, [], {
     description: "Sinks: where events are delivered as they are recorded ([sinks](sinks.md)).",
   });
-  const sinks = written.map(({ name, workspace: own, ...fields }) => configured(own ?? workspace, name, fields));
+  const sinks = configuredSinks.map(({ name, workspace: own, ...fields }) =>
+    configured(own ?? workspace, name, fields),
+  );
   for (const [index, { workspace: of, sink, definition }] of sinks.entries()) {
     const error = targetError(definition.target, allowed);
     if (error !== undefined) read.addError(`sinks.${index}.target: ${error}`);
     const isTwice = sinks.findIndex((one) => one.workspace === of && one.sink === sink) !== index;
     if (isTwice) read.addError(`sinks.${index}.name: ${sink} is listed twice`);
   }
-  return { sinks, allowed };
+  return { sinks, allowed, page: page.replace(/\/+$/, "") };
+}
+
+function isPageAddress(text: string): boolean {
+  const url = URL.parse(text);
+  const isHttp = url?.protocol === "http:" || url?.protocol === "https:";
+  return isHttp && url.search === "" && url.hash === "" && url.username === "" && url.password === "";
 }
 
 type Fields = Omit<z.infer<typeof schema>[number], "name" | "workspace">;

@@ -21,8 +21,9 @@ import {
 import type { Parked } from "./delivery/parking.ts";
 import { newSigningSecret } from "./format/standard-signature.ts";
 import { parkedRequest, rewindRequest, sinkRequest } from "./requests.ts";
+import type { SinkSettings } from "./settings.ts";
 import { type KnownSink, removeSink, type Sinks } from "./sinks.ts";
-import { type AllowedHosts, shownTarget, targetError } from "./target/target-url.ts";
+import { shownTarget, targetError } from "./target/target-url.ts";
 
 /** A sink as it may be shown: without its secrets, and of its target only the origin. */
 export type SinkJson = {
@@ -66,7 +67,7 @@ type SinkAction = Extract<AuditEntry["action"], `sink.${string}`>;
 export type SinksApiDeps = {
   readonly sinks: Pick<Sinks, "all" | "changed" | "store">;
   readonly logOf: (workspace: string) => Promise<LogReader>;
-  readonly allowed: AllowedHosts;
+  readonly settings: Pick<SinkSettings, "allowed" | "page">;
   readonly developers: DeveloperVisibility;
   readonly audit: (action: SinkAction, caller: CallContext, about: AuditEntry["about"]) => void;
 };
@@ -92,7 +93,7 @@ class SinkCalls implements SinksApi {
     const { workspace } = caller;
     this.#assertMayChange(caller);
     const { name, secret: own, ...fields } = parsed(sinkRequest, body);
-    const error = targetError(fields.target, this.#deps.allowed);
+    const error = targetError(fields.target, this.#deps.settings.allowed);
     if (error !== undefined) throw invalidArgument(`target: ${error}`, "target");
     const known = await this.#known(caller);
     if (known.some(({ sink }) => sink === name)) throw invalidArgument(`there is a sink "${name}" already`, "name");
@@ -155,7 +156,7 @@ class SinkCalls implements SinksApi {
   async test(name: string, caller: CallContext) {
     const found = await this.#changeable(name, caller);
     const { testSink } = await import("./delivery/by-hand.ts");
-    const result = await testSink(found, this.#deps.allowed, caller.signal);
+    const result = await testSink(found, this.#deps.settings, caller.signal);
     const { accepted, status } = result;
     this.#deps.audit("sink.tested", caller, {
       sink: name,
@@ -182,7 +183,7 @@ class SinkCalls implements SinksApi {
     for (const { position } of parked) {
       const at = parsePosition(position);
       if (at === undefined || !belongsToLog(log, at) || caller.signal.aborted) continue;
-      const result = await retryParked(found, { log, offset: at.offset }, this.#deps.allowed, caller.signal);
+      const result = await retryParked(found, { log, offset: at.offset }, this.#deps.settings, caller.signal);
       if (result.accepted) await this.#deps.sinks.store().remove({ workspace, sink, type: "parked", place: position });
       items.push({ position, ...result });
       // The others would wait for as long.

@@ -208,7 +208,7 @@ export class Sinks implements AsyncDisposable {
     const { settings, logOf, counts, logger } = this.#deps;
     const { connection } = this.#deps.link.nats();
     const store = this.store();
-    const deps = { connection, store, logOf, allowed: settings.allowed, times: this.#times, counts, logger };
+    const deps = { connection, store, logOf, settings, times: this.#times, counts, logger };
     await using running = new RunningSinks(deps);
     try {
       this.#running = running;

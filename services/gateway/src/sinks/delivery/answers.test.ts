@@ -1,12 +1,19 @@
 import { expect, it } from "vitest";
-import type { TargetAnswer } from "../target/http-target.ts";
+import type { ReceivedAnswer } from "../target/http-target.ts";
 import { type AnswerClass, classOf, isPoison, type Refused, retryAfterMs } from "./answers.ts";
 
 const now = new Date("2026-01-31T12:00:00Z");
-const answered = (status: number, more: Partial<TargetAnswer> = {}): AnswerClass =>
-  classOf({ type: "answer", status, retryAfter: undefined, body: "", ...more } as TargetAnswer, now);
+const answer: ReceivedAnswer = {
+  type: "answer",
+  status: 200,
+  retryAfter: undefined,
+  contentType: undefined,
+  body: Buffer.alloc(0),
+};
+const answered = (status: number, more: Partial<ReceivedAnswer> = {}): AnswerClass =>
+  classOf({ ...answer, status, ...more }, now, {});
 const refused = (status: number) => answered(status) as Refused;
-const failure = (reached: boolean) => classOf({ type: "failure", error: "gone", reached }, now) as Refused;
+const failure = (reached: boolean) => classOf({ type: "failure", error: "gone", reached }, now, {}) as Refused;
 
 it("takes every 2xx as accepted, and 4xx as final but 408, 425 and 429", () => {
   const finals = [301, 307, 400, 401, 403, 404, 409, 410, 413, 418, 422, 451];
@@ -29,10 +36,22 @@ it("reads Retry-After as seconds or as a date, up to an hour", () => {
 
 it("says what was answered, without control characters and with the first line alone", () => {
   const body = `no \u001b[31msuch\n${"x".repeat(500)}`;
-  const { error } = answered(422, { body } as Partial<TargetAnswer>) as Refused;
+  const { error } = answered(422, { body: Buffer.from(body) }) as Refused;
   expect(error).toMatch(/^answered 422: no \[31msuch x+$/);
   expect(error.length).toBeLessThan(230);
   expect(refused(302).error).toBe("answered 302: redirects are not followed");
+});
+
+it("takes an answer of 2xx as final refusal if its format finds an error in it, and says that", () => {
+  const errorIn = ({ body }: ReceivedAnswer) => (body.byteLength > 0 ? "3 spans were refused" : undefined);
+  const classed = (body: string) => classOf({ ...answer, body: Buffer.from(body) }, now, { errorIn });
+  expect(classed("")).toEqual({ type: "accepted" });
+  expect(classed("x")).toMatchObject({
+    type: "refused",
+    isFinal: true,
+    isAway: false,
+    error: "answered 200: 3 spans were refused",
+  });
 });
 
 it.each<[string, Refused, AnswerClass, number, boolean]>([

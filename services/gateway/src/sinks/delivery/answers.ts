@@ -1,4 +1,5 @@
-import type { TargetAnswer } from "../target/http-target.ts";
+import type { Format } from "../format/format.ts";
+import type { ReceivedAnswer, TargetAnswer } from "../target/http-target.ts";
 
 /** What an answer means for what was sent. */
 export type AnswerClass =
@@ -30,28 +31,26 @@ const maxRetryAfterMs = 3_600_000;
 /** An answer's text in an error. */
 const maxShown = 200;
 
-/** By status and body. */
-export type Accepts = (status: number, body: string) => boolean;
-
-export function classOf(answer: TargetAnswer, now: Date, accepts: Accepts = isSuccess): AnswerClass {
+export function classOf(answer: TargetAnswer, now: Date, { errorIn }: Pick<Format, "errorIn">): AnswerClass {
   if (answer.type === "failure") {
     const { error, reached } = answer;
     return { type: "refused", isFinal: false, isAway: !reached, status: undefined, error, retryAfterMs: undefined };
   }
-  const { status, body } = answer;
-  if (accepts(status, body)) return { type: "accepted" };
+  const { status } = answer;
+  const stated = errorIn?.(answer);
+  if (isSuccess(status) && stated === undefined) return { type: "accepted" };
   const isFinal = status < 500 && !passing.includes(status);
   return {
     type: "refused",
     isFinal,
     isAway: away.includes(status),
     status,
-    error: errorText(status, body),
+    error: errorText(answer, stated),
     retryAfterMs: retryAfterMs(answer.retryAfter, now),
   };
 }
 
-export function isSuccess(status: number): boolean {
+function isSuccess(status: number): boolean {
   return status >= 200 && status < 300;
 }
 
@@ -62,9 +61,9 @@ export function retryAfterMs(text: string | undefined, now: Date): number | unde
   return Number.isNaN(ms) ? undefined : Math.min(maxRetryAfterMs, Math.max(0, ms));
 }
 
-function errorText(status: number, body: string): string {
+function errorText({ status, body }: ReceivedAnswer, stated: string | undefined): string {
   if (status >= 300 && status < 400) return `answered ${status}: redirects are not followed`;
-  const [first = ""] = body
+  const [first = ""] = (stated ?? body.toString("utf8"))
     .replace(/[\p{Cc}\p{Cf}\s]+/gu, " ")
     .trim()
     .match(new RegExp(`^.{0,${maxShown}}`, "u")) ?? [""];

@@ -1,15 +1,26 @@
+import { gunzipSync, gzipSync } from "node:zlib";
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { sequenceOf } from "@tapedeck/shared/log/offset";
 import { expect, it } from "vitest";
-import type { Format } from "../format/format.ts";
+import type { Format, FormatPass } from "../format/format.ts";
 import { formats } from "../format/formats.ts";
 import type { TargetAnswer } from "../target/http-target.ts";
 import { heldEvents } from "../testing/held-events.ts";
+import { noReader } from "../testing/no-reader.ts";
 import { Delivery } from "./delivery.ts";
 
-const ok: TargetAnswer = { type: "answer", status: 200, retryAfter: undefined, body: "" };
+const ok: TargetAnswer = {
+  type: "answer",
+  status: 200,
+  retryAfter: undefined,
+  contentType: undefined,
+  body: Buffer.alloc(0),
+};
 const answered = (status: number): TargetAnswer => ({ ...ok, status });
 const hung: TargetAnswer = { type: "failure", error: "no answer", reached: true };
 const away: TargetAnswer = { type: "failure", error: "refused", reached: false };
+
+const gzipStart = 0x1f;
 
 type Sent = { readonly ordinals: readonly number[]; readonly isTest: boolean };
 
@@ -18,6 +29,7 @@ function harness(
   answer: (sent: Sent) => TargetAnswer,
   mode: "batched" | "structured" = "batched",
   format: Format = formats.webhook,
+  posted: (body: Uint8Array) => void = () => {},
 ) {
   const sent: Sent[] = [];
   const parked: number[] = [];
@@ -25,7 +37,9 @@ function harness(
   const over = new AbortController();
   const target = {
     async post({ body }: { readonly body: Uint8Array }) {
-      const events = [JSON.parse(Buffer.from(body).toString())].flat() as { data: { ordinal?: number } }[];
+      posted(body);
+      const text = body[0] === gzipStart ? gunzipSync(body) : body;
+      const events = [JSON.parse(Buffer.from(text).toString())].flat() as { data: { ordinal?: number } }[];
       const ordinals = events.flatMap(({ data }) => data.ordinal ?? []);
       const one = { ordinals, isTest: ordinals.length === 0 };
       sent.push(one);
@@ -35,7 +49,8 @@ function harness(
   };
   const delivery = new Delivery({
     format,
-    sink: { workspace: "default", name: "hook", mode, secret: undefined, epoch: "gcj869" },
+    reader: noReader,
+    sink: { workspace: "default", name: "hook", mode, secret: undefined, epoch: "gcj869", page: "" },
     headers: {},
     target,
     times: { retryMs: 0, maxRetryMs: 0 },
@@ -103,9 +118,14 @@ it("parks nothing while nobody answers, or while its target refuses everything",
 it("parks an event that can't be written", async () => {
   const odd: Format = {
     ...formats.webhook,
-    requests(events, sink) {
-      if (events.some(({ recorded }) => sequenceOf(recorded.offset) === 3)) throw new RangeError("no such time");
-      return formats.webhook.requests(events, sink);
+    open(...opened) {
+      const webhook = formats.webhook.open(...opened);
+      return {
+        async requests(events, signal) {
+          if (events.some(({ recorded }) => sequenceOf(recorded.offset) === 3)) throw new RangeError("no such time");
+          return webhook.requests(events, signal);
+        },
+      };
     },
   };
   const on = harness(() => ok, "batched", odd);
@@ -126,17 +146,18 @@ it("leaves the rest undelivered when it is stopped", async () => {
 it("passes events that its format has no request for", async () => {
   const odd: Format = {
     ...formats.webhook,
-    requests: (events, sink) =>
-      events.flatMap((event, index) =>
-        event.recorded.offset % 2 === 1
-          ? []
-          : formats.webhook.requests([event], sink).map((one) => ({ ...one, covers: index + 1 })),
-      ),
+    open(...opened) {
+      const webhook = formats.webhook.open(...opened);
+      return {
+        async requests([first, second], signal) {
+          if (first === undefined) return [];
+          const made = await webhook.requests(second === undefined ? [first] : [first, second], signal);
+          return made.slice(1);
+        },
+      };
+    },
   };
-  const on = harness(() => ok, "structured", {
-    ...odd,
-    requests: (events, sink) => odd.requests(events.slice(0, 2), sink),
-  });
+  const on = harness(() => ok, "structured", odd);
   await on.run(4);
   expect(on.delivered.at(-1)).toBe(4);
 });
@@ -149,4 +170,44 @@ it("parks no event when its target becomes well after a final refusal, before th
   });
   await on.run(1);
   expect([on.parked, on.delivered, on.sent.length]).toEqual([[], [1], 3]);
+});
+
+/** A format that makes its requests so. */
+const reading = (requests: FormatPass["requests"]): Format => ({ ...formats.webhook, open: () => ({ requests }) });
+
+it("parks nothing when its format can't read the log, and leaves that to the pass", async () => {
+  const away = new TapedeckError("not_ready", "the log is away");
+  const on = harness(
+    () => ok,
+    "batched",
+    reading(async () => Promise.reject(away)),
+  );
+  await expect(on.run(3)).rejects.toBe(away);
+  expect([on.parked, on.delivered, on.sent]).toEqual([[], [], []]);
+});
+
+it("delivers nothing when it is stopped while its format reads", async () => {
+  const on = harness(
+    () => ok,
+    "batched",
+    reading(async () => {
+      on.over.abort();
+      return [];
+    }),
+  );
+  await on.run(3);
+  expect([on.parked, on.delivered, on.sent]).toEqual([[], [], []]);
+});
+
+it("sends bytes as they are", async () => {
+  const body = gzipSync(JSON.stringify([{ data: { ordinal: 1 } }]));
+  const posted: Uint8Array[] = [];
+  const on = harness(
+    () => ok,
+    "batched",
+    reading(() => [{ id: "1", body, headers: {}, covers: 1 }]),
+    (sent) => posted.push(sent),
+  );
+  await on.run(1);
+  expect(posted).toEqual([body]);
 });

@@ -1,8 +1,9 @@
-import type { HeldEvent } from "@tapedeck/shared/log/log";
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { type HeldEvent, LogReplacedError } from "@tapedeck/shared/log/log";
 import type { Offset } from "@tapedeck/shared/log/offset";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
-import type { Format, FormattedSink, SinkEvent, SinkRequest } from "../format/format.ts";
+import type { Format, FormatPass, FormatReader, FormattedSink, SinkEvent, SinkRequest } from "../format/format.ts";
 import type { HttpTarget } from "../target/http-target.ts";
 import { type AnswerClass, classOf, isPoison, type Refused } from "./answers.ts";
 import { maxBytesPerRequest, maxEventsPerRequest, maxTries, type SinkTimes, triesOfBatch } from "./times.ts";
@@ -19,6 +20,7 @@ export type DeliveryListener = {
 
 export type DeliveryOptions = {
   readonly format: Format;
+  readonly reader: FormatReader;
   readonly sink: FormattedSink;
   readonly headers: Readonly<Record<string, string>>;
   readonly target: Pick<HttpTarget, "post">;
@@ -32,6 +34,7 @@ export type DeliveryOptions = {
  */
 export class Delivery {
   readonly #options: DeliveryOptions;
+  readonly #pass: FormatPass;
   readonly #retry: ReturnType<typeof backoff>;
   /** How many events a request may have at present. */
   #size = maxEventsPerRequest;
@@ -40,10 +43,14 @@ export class Delivery {
 
   constructor(options: DeliveryOptions) {
     this.#options = options;
+    this.#pass = options.format.open(options.sink, options.reader);
     this.#retry = backoff(options.times.retryMs, options.times.maxRetryMs);
   }
 
-  /** Resolves when all are delivered or parked, or with the signal. Events that must not be read any more are left out. */
+  /**
+   * Resolves when all are delivered or parked, or with the signal. Events that must not be read any more are left out. Rejects when the
+   * format can't read the log.
+   */
   async deliver(events: readonly HeldEvent[], signal: AbortSignal): Promise<void> {
     const { listener } = this.#options;
     for (let rest = events; rest.length > 0 && !signal.aborted; ) {
@@ -72,7 +79,8 @@ export class Delivery {
   /** How many events are accepted and, if one was not, why, and how many events its request has. */
   async #send(events: readonly SinkEvent[], signal: AbortSignal) {
     let covered = 0;
-    const requests = this.#requests(events);
+    const requests = await this.#requests(events, signal);
+    if (signal.aborted) return { covered, refused: stopped, count: 0 };
     if ("type" in requests) return { covered, refused: requests, count: events.length };
     for (const request of requests) {
       const answer = await this.#post(request, signal);
@@ -83,11 +91,11 @@ export class Delivery {
   }
 
   /** An event that can't be written, such as one with an impossible time, is refused for good. */
-  #requests(events: readonly SinkEvent[]): readonly SinkRequest[] | Refused {
-    const { format, sink } = this.#options;
+  async #requests(events: readonly SinkEvent[], signal: AbortSignal): Promise<readonly SinkRequest[] | Refused> {
     try {
-      return format.requests(events, sink);
+      return await this.#pass.requests(events, signal);
     } catch (cause) {
+      if (cause instanceof TapedeckError || cause instanceof LogReplacedError) throw cause;
       const error = `the event can't be written: ${cause instanceof Error ? cause.message : String(cause)}`;
       return { type: "refused", isFinal: true, isAway: false, status: undefined, error, retryAfterMs: undefined };
     }
@@ -99,7 +107,7 @@ export class Delivery {
     const body = Buffer.from(request.body);
     const all = { ...request.headers, ...headers, ...format.headersOf?.({ id: request.id, body }, at, sink) };
     const answer = await target.post({ body, headers: all }, signal);
-    const result = classOf(answer, at, format.accepts);
+    const result = classOf(answer, at, format);
     if (!signal.aborted) listener.attempted(result.type);
     return result;
   }
@@ -160,6 +168,16 @@ export class Delivery {
     });
   }
 }
+
+/** What is returned once the signal has aborted: nobody looks at it. */
+const stopped: Refused = {
+  type: "refused",
+  isFinal: false,
+  isAway: true,
+  status: undefined,
+  error: "stopped",
+  retryAfterMs: undefined,
+};
 
 /** The first events, as many as a request may have. */
 function chunkOf(events: readonly HeldEvent[], size: number): readonly HeldEvent[] {

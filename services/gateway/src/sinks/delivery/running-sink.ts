@@ -1,4 +1,4 @@
-import { matches } from "@tapedeck/shared/filter/filter";
+import { type Filter, matches } from "@tapedeck/shared/filter/filter";
 import { toSubjects } from "@tapedeck/shared/filter/subjects";
 import type { HeldEvent, LogReader } from "@tapedeck/shared/log/log";
 import { messagesBetween, type Offset } from "@tapedeck/shared/log/offset";
@@ -10,8 +10,8 @@ import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import { ulid } from "ulid";
 import { cursorIn, type SinkDefinition, type SinkStatus } from "../definition.ts";
 import { formats } from "../format/formats.ts";
+import type { SinkSettings } from "../settings.ts";
 import { HttpTarget } from "../target/http-target.ts";
-import type { AllowedHosts } from "../target/target-url.ts";
 import type { Refused } from "./answers.ts";
 import { Delivery } from "./delivery.ts";
 import { Gatherer } from "./gatherer.ts";
@@ -29,7 +29,7 @@ export type RunningSinkDeps = {
   readonly store: SinkStore;
   /** The log of a workspace, as soon as it is open. @throws TapedeckError not_ready */
   readonly logOf: (workspace: string) => Promise<LogReader>;
-  readonly allowed: AllowedHosts;
+  readonly settings: Pick<SinkSettings, "allowed" | "page">;
   readonly times: SinkTimes;
   readonly counts: SinkCounts;
   readonly logger: Logger;
@@ -149,12 +149,12 @@ export class RunningSink implements AsyncDisposable {
 
   /** From the cursor on, until somebody else has written it, or reading fails. */
   async #pass(stopped: AbortSignal): Promise<void> {
-    const { store, logOf, times, allowed, counts } = this.#deps;
+    const { store, logOf, times, settings, counts } = this.#deps;
     const { workspace, sink } = this.#name;
     const { format: formatName, mode, secret, headers, target: url, filter } = this.#definition;
     const log = await logOf(workspace);
     await using cursor = await this.#openCursor(log);
-    using target = new HttpTarget({ url, allowed, timeoutMs: times.requestMs });
+    using target = new HttpTarget({ url, allowed: settings.allowed, timeoutMs: times.requestMs });
     const parking = await Parking.open(store, this.#name);
     [this.#log, this.#cursor, this.#parking, this.#isIdle, this.#inHand] = [log, cursor, parking, false, []];
     if (this.#isWaiting) this.#failure = undefined;
@@ -162,9 +162,12 @@ export class RunningSink implements AsyncDisposable {
     void this.report();
     const over = AbortSignal.any([stopped, cursor.lost]);
     const format = formats[formatName];
+    const ofFormat: Filter = format.kinds === undefined ? {} : { kinds: format.kinds };
+    const read = filter.kinds === undefined ? { ...filter, ...ofFormat } : filter;
     const delivery = new Delivery({
       format,
-      sink: { workspace, name: sink, mode, secret, epoch: log.epoch },
+      reader: log,
+      sink: { workspace, name: sink, mode, secret, epoch: log.epoch, page: settings.page },
       headers,
       target,
       times,
@@ -184,7 +187,7 @@ export class RunningSink implements AsyncDisposable {
     const left = new AbortController();
     const reached = (offset: Offset) => gatherer.reached(offset);
     const batches = log.followBatches(
-      { afterOffset: cursor.offset, subjects: toSubjects(filter, workspace) },
+      { afterOffset: cursor.offset, subjects: toSubjects(read, workspace) },
       { signal: AbortSignal.any([over, left.signal]), reached },
     );
     const gatherer = new Gatherer(batches, {
@@ -197,7 +200,7 @@ export class RunningSink implements AsyncDisposable {
       matches: (held) => {
         this.#isIdle = false;
         const recorded = held.decode();
-        return recorded !== undefined && matches(filter, recorded.event);
+        return recorded !== undefined && matches(filter, recorded.event) && matches(ofFormat, recorded.event);
       },
     });
     try {

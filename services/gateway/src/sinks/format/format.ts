@@ -1,4 +1,5 @@
-import type { RecordedEvent } from "@tapedeck/shared/log/log";
+import type { LogReader, RecordedEvent } from "@tapedeck/shared/log/log";
+import type { ReceivedAnswer } from "../target/http-target.ts";
 
 /** An event that a sink delivers. */
 export type SinkEvent = { readonly recorded: RecordedEvent; readonly position: string };
@@ -13,13 +14,15 @@ export type FormattedSink = {
   readonly secret: string | undefined;
   /** The epoch of the log. */
   readonly epoch: string;
+  /** The address of the page, without a slash at its end, for links. */
+  readonly page: string;
 };
 
 /** A request to a target, before it is signed. */
 export type SinkRequest = {
   /** The same for every attempt at the same events. */
   readonly id: string;
-  readonly body: string;
+  readonly body: string | Uint8Array;
   readonly headers: Readonly<Record<string, string>>;
   /** How many of the batch's events, from its first on, are delivered when this and all earlier requests are accepted. */
   readonly covers: number;
@@ -28,14 +31,28 @@ export type SinkRequest = {
 /** A request as it is sent. */
 export type SentRequest = { readonly id: string; readonly body: Uint8Array };
 
+/** What a format may read of the log beside the events that it is given. Waits while the log is away. */
+export type FormatReader = Pick<LogReader, "history" | "historyBatches" | "lastMatch" | "read">;
+
+/** A format during one pass over the log. What it remembers is lost with the pass: at the next one it reads it again. */
+export type FormatPass = {
+  /**
+   * Events of one workspace, in order. Events after the last request's `covers` are of no interest to the receiver. It is called again
+   * with the same events, or with some of them, until they are delivered. What it throws parks its events, except for errors of the
+   * reader, which end the pass. With the signal it may end with any result.
+   */
+  requests(events: readonly SinkEvent[], signal: AbortSignal): readonly SinkRequest[] | Promise<readonly SinkRequest[]>;
+};
+
 /** How events become requests of a kind of receiver. */
 export type Format = {
-  /** Events of one workspace, in order. Events after the last request's `covers` are of no interest to the receiver. */
-  requests(events: readonly SinkEvent[], sink: FormattedSink): readonly SinkRequest[];
+  /** Patterns of the kinds that it makes requests of; absent: all. Other events are not read. */
+  readonly kinds?: readonly string[];
+  open(sink: FormattedSink, reader: FormatReader): FormatPass;
   /** A request that says nothing happened, by which `tapedeck sink test` and a suspicion learn whether a target is well. */
   test(at: Date, sink: FormattedSink): SinkRequest;
   /** What an attempt adds, such as a signature of this moment. */
   headersOf?(sent: SentRequest, at: Date, sink: FormattedSink): Readonly<Record<string, string>>;
-  /** Whether an answer is a success, for a receiver that says so in another way than by 2xx. */
-  accepts?(status: number, body: string): boolean;
+  /** The error in an answer's body, for receivers that write it in a form of their own. With it even a 2xx is a refusal. */
+  errorIn?(answer: ReceivedAnswer): string | undefined;
 };

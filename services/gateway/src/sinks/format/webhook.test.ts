@@ -4,11 +4,15 @@ import { offsetOf } from "@tapedeck/shared/log/offset";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { expect, it } from "vitest";
 import { toCloudEvent } from "../../transports/http/cloud-events.ts";
+import { noReader } from "../testing/no-reader.ts";
+import type { FormattedSink } from "./format.ts";
 import { newSigningSecret, signatureHeaders, signingSecretError } from "./standard-signature.ts";
 import { webhook } from "./webhook.ts";
 
 const epoch = "gcj869";
-const sink = { workspace: "李", name: "hook", mode: "batched", secret: undefined, epoch } as const;
+const sink = { workspace: "李", name: "hook", mode: "batched", secret: undefined, epoch, page: "" } as const;
+const requestsOf = (opened: FormattedSink) =>
+  webhook.open(opened, noReader).requests(events, new AbortController().signal);
 
 const eventAt = (sequence: number, more: Partial<Event> = {}) => {
   const event = Event.fromPartial({
@@ -31,16 +35,16 @@ const events = [
   eventAt(9, { observed_at: { seconds: 2n, nanos: 0 } }),
 ];
 
-it("writes the CloudEvents that the API gives, as a batch or one by one", () => {
+it("writes the CloudEvents that the API gives, as a batch or one by one", async () => {
   const expected = events.map(({ recorded }) => toCloudEvent(eventToJson(recorded, epoch)));
-  const [batch, ...more] = webhook.requests(events, sink);
+  const [batch, ...more] = await requestsOf(sink);
   expect(more).toEqual([]);
-  expect(JSON.parse(batch?.body ?? "")).toEqual(expected);
+  expect(JSON.parse(String(batch?.body))).toEqual(expected);
   expect(batch).toMatchObject({ id: "1700-gcj869_1900-gcj869", covers: 3 });
   expect(batch?.headers["content-type"]).toMatch(/^application\/cloudevents-batch\+json/);
 
-  const single = webhook.requests(events, { ...sink, mode: "structured" });
-  expect(single.map(({ body }) => JSON.parse(body))).toEqual(expected);
+  const single = await requestsOf({ ...sink, mode: "structured" });
+  expect(single.map(({ body }) => JSON.parse(String(body)))).toEqual(expected);
   expect(single.map(({ id, covers }) => [id, covers])).toEqual([
     ["1700-gcj869", 1],
     ["1800-gcj869", 2],

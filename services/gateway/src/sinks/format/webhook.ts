@@ -1,7 +1,7 @@
 import { ulid } from "ulid";
 import { cloudEventsBatch } from "../../transports/http/cloud-events.ts";
 import { cloudEventText, testCloudEventText } from "./cloud-event-text.ts";
-import type { Format } from "./format.ts";
+import type { Format, FormattedSink, SinkEvent, SinkRequest } from "./format.ts";
 import { signatureHeaders } from "./standard-signature.ts";
 
 const structured = "application/cloudevents+json";
@@ -11,26 +11,7 @@ const structured = "application/cloudevents+json";
  * events: an event's own id has dots, which Standard Webhooks puts between what it signs.
  */
 export const webhook: Format = {
-  requests(events, sink) {
-    if (sink.mode === "structured") {
-      return events.map((event, index) => ({
-        id: event.position,
-        body: cloudEventText(event, sink.epoch),
-        headers: { "content-type": `${structured}; charset=UTF-8` },
-        covers: index + 1,
-      }));
-    }
-    const [first, last] = [events[0], events.at(-1)];
-    if (first === undefined || last === undefined) return [];
-    return [
-      {
-        id: first === last ? first.position : `${first.position}_${last.position}`,
-        body: `[${events.map((event) => cloudEventText(event, sink.epoch)).join(",")}]`,
-        headers: { "content-type": `${cloudEventsBatch}; charset=UTF-8` },
-        covers: events.length,
-      },
-    ];
-  },
+  open: (sink) => ({ requests: (events) => (sink.mode === "structured" ? single : batch)(events, sink) }),
 
   test(at, { workspace, name, mode }) {
     const id = `test_${ulid(at.getTime())}`;
@@ -46,3 +27,25 @@ export const webhook: Format = {
 
   headersOf: (sent, at, { secret }) => (secret === undefined ? {} : signatureHeaders(secret, sent, at)),
 };
+
+function single(events: readonly SinkEvent[], { epoch }: FormattedSink): readonly SinkRequest[] {
+  return events.map((event, index) => ({
+    id: event.position,
+    body: cloudEventText(event, epoch),
+    headers: { "content-type": `${structured}; charset=UTF-8` },
+    covers: index + 1,
+  }));
+}
+
+function batch(events: readonly SinkEvent[], { epoch }: FormattedSink): readonly SinkRequest[] {
+  const [first, last] = [events[0], events.at(-1)];
+  if (first === undefined || last === undefined) return [];
+  return [
+    {
+      id: first === last ? first.position : `${first.position}_${last.position}`,
+      body: `[${events.map((event) => cloudEventText(event, epoch)).join(",")}]`,
+      headers: { "content-type": `${cloudEventsBatch}; charset=UTF-8` },
+      covers: events.length,
+    },
+  ];
+}

@@ -9,9 +9,18 @@ import { type AllowedHosts, isAllowedHost, refusedAddress, targetError } from ".
 
 /** What a target has answered, or why it did not. */
 export type TargetAnswer =
-  | { readonly type: "answer"; readonly status: number; readonly retryAfter: string | undefined; readonly body: string }
+  | ReceivedAnswer
   /** `reached`: the request may have arrived. */
   | { readonly type: "failure"; readonly error: string; readonly reached: boolean };
+
+/** `body`: its beginning. */
+export type ReceivedAnswer = {
+  readonly type: "answer";
+  readonly status: number;
+  readonly retryAfter: string | undefined;
+  readonly contentType: string | undefined;
+  readonly body: Buffer;
+};
 
 export type TargetRequest = { readonly body: Uint8Array; readonly headers: Readonly<Record<string, string>> };
 
@@ -105,14 +114,15 @@ function answerTo(request: ClientRequest, timeoutMs: number): Promise<TargetAnsw
     request.once("response", (response) => {
       readBody(response).then((body) => {
         const { statusCode: status = 0, headers } = response;
-        resolve({ type: "answer", status, retryAfter: headers["retry-after"], body });
+        const { "retry-after": retryAfter, "content-type": contentType } = headers;
+        resolve({ type: "answer", status, retryAfter, contentType, body });
       }, failed);
     });
   });
 }
 
 /** The beginning of the body; the rest is read and thrown away, so that the connection can be used again. */
-async function readBody(response: IncomingMessage): Promise<string> {
+async function readBody(response: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of response as AsyncIterable<Buffer>) {
@@ -123,7 +133,7 @@ async function readBody(response: IncomingMessage): Promise<string> {
       break;
     }
   }
-  return Buffer.concat(chunks).subarray(0, maxBodyBytes).toString("utf8");
+  return Buffer.concat(chunks).subarray(0, maxBodyBytes);
 }
 
 function reasonOf(error: Error): string {

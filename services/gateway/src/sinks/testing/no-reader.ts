@@ -1,0 +1,8 @@
+import type { FormatReader } from "../format/format.ts";
+
+const refuse = (): never => {
+  throw new Error("the format reads the log");
+};
+
+/** For a format that needs nothing but the events. */
+export const noReader: FormatReader = { history: refuse, historyBatches: refuse, lastMatch: refuse, read: refuse };
