@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { isIP } from "node:net";
 import { join } from "node:path";
@@ -28,8 +29,9 @@ export type TestAuthority = {
   readonly issue: (folder: string, name: string) => Promise<TestCertificate>;
 };
 
+/** The name is a file's. The subject is no other authority's: of two with the same one, OpenSSL tries only the first that it trusts. */
 export async function testAuthority(folder: string, name: string): Promise<TestAuthority> {
-  const made = await generate([{ name: "commonName", value: name }], {
+  const made = await generate([{ name: "commonName", value: `${name} ${randomUUID()}` }], {
     keyType: "ec",
     algorithm: "sha256",
     extensions: [
