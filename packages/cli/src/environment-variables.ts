@@ -86,6 +86,11 @@ export const environmentVariables: readonly EnvironmentVariable[] = [
     description: "With `1`, `tapedeck run` runs the command without recording it.",
   },
   {
+    name: "TAPEDECK_NOTIFY",
+    otherwise: "off",
+    description: "With `1`, `tapedeck run` shows a notice on the desktop when a loop fails, and when it is good again.",
+  },
+  {
     name: "TAPEDECK_ANSWER_WITHIN",
     otherwise: "`250ms`",
     description:

@@ -43,11 +43,16 @@ no recordings), or for the next \`tapedeck run\` to the same address. With TAPED
         .choices(finds)
         .env("TAPEDECK_FIND"),
     )
+    .option(
+      "--notify",
+      "show a notice on this desktop when a loop fails, and when it is good again (env: TAPEDECK_NOTIFY=1)",
+    )
     .addHelpText(
       "after",
       `
 Example:
   tapedeck run -- skaffold dev
+  tapedeck run --notify -- skaffold dev
   tapedeck run --url https://tapedeck.example -- skaffold dev
   tapedeck run --label ticket=SHOP-12 -- skaffold build -p staging
   tapedeck run -- vagrant up

@@ -9,4 +9,5 @@ export type RunOptions = {
   readonly label?: Readonly<Record<string, string>>;
   readonly redact: "on" | "off";
   readonly spill?: string;
+  readonly notify?: boolean;
 };

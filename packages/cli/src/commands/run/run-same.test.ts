@@ -17,6 +17,20 @@ const cases: readonly Case[] = [
   },
   { title: "a loop that Ctrl-C ends", command: ["skaffold", "dev"], signal: "SIGINT", recorded: 1 },
   {
+    title: "one that fails, with notices that hang",
+    command: ["skaffold", "build"],
+    env: { STAND_IN_EXIT: "3" },
+    notices: true,
+    recorded: 1,
+  },
+  {
+    title: "a loop that Ctrl-C ends, with notices",
+    command: ["skaffold", "dev"],
+    signal: "SIGINT",
+    notices: true,
+    recorded: 1,
+  },
+  {
     title: "an event log file with earlier events",
     command: ["bash", "-c", "skaffold build --rpc-port=PORT"],
     env: { SKAFFOLD_EVENT_LOG_FILE: "own.log" },
@@ -37,7 +51,7 @@ testSame(harnesses, cases);
 it("the terminal is the command's", async ({ skip }) => {
   if (spawnSync("script", ["--version"]).status !== 0) skip("there is no program `script` here");
   const onTerminal = async (command: string) => {
-    const { cwd, env } = harnesses.harness({ STAND_IN_EXIT: "5" });
+    const { cwd, env } = harnesses.harness({ STAND_IN_EXIT: "5" }, { hasNotices: true });
     await using ran = collect(
       spawn("script", ["-qec", command, "/dev/null"], { cwd, env, stdio: ["pipe", "pipe", "pipe"] }),
     );
@@ -46,4 +60,5 @@ it("the terminal is the command's", async ({ skip }) => {
   const plain = await onTerminal("skaffold build");
   expect(plain[1]).toContain('"tty":true');
   expect(await onTerminal(`"${process.execPath}" "${main}" run -- skaffold build`)).toEqual(plain);
+  expect(await onTerminal(`"${process.execPath}" "${main}" run --notify -- skaffold build`)).toEqual(plain);
 });

@@ -16,7 +16,8 @@ import {
   type RecordableUpstream,
   recordableUpstreams,
 } from "./recordable.ts";
-import { sessionLines } from "./session-lines.ts";
+import type { RunNotices } from "./run-notices.ts";
+import { type SessionLines, sessionLines } from "./session-lines.ts";
 import { skaffold } from "./skaffold/skaffold.ts";
 import { endAs, runAsItIs, start } from "./start-program.ts";
 import { vagrant } from "./vagrant/vagrant.ts";
@@ -44,13 +45,15 @@ export async function run(command: readonly string[], options: RunOptions): Prom
   // The command does not get Tapedeck's own credentials.
   const { TAPEDECK_TOKEN: _, ...inherited } = env;
   const ran = await start(recordable.command, { ...inherited, ...recordable.env, ...inside }, recordable.stderr, plan);
-  const recording = record(prepared, command, ran, options);
+  const notices = (options.notify ?? isOn(env.TAPEDECK_NOTIFY)) ? openNotices(command, options) : undefined;
+  const recording = record(prepared, command, ran, { ...options, notices });
   const exit = await ran.exited;
   // From here on signals are handled here.
   const abort = abortSignal();
   ran.release();
   const recorded = await unlessAborted(recording, abort.signal);
   if (recorded !== undefined) await finish(recorded, options.url, abort.signal);
+  (await unlessAborted(notices ?? Promise.resolve(undefined), abort.signal))?.ended(exit, recordable.isUpstream);
   abort.release();
   endAs(exit);
 }
@@ -99,7 +102,7 @@ async function record(
   { recordable, plan }: Prepared,
   command: readonly string[],
   { pid, exited }: CommandProcess,
-  options: RunOptions,
+  options: RunOptions & { readonly notices: Promise<RunNotices | undefined> | undefined },
 ): Promise<CommandRecording | undefined> {
   const { env } = process;
   const started = timestampNow();
@@ -126,7 +129,7 @@ async function record(
       notFound: recordable.notFound,
       settings,
       plan,
-      sessions: sessionLines(options.url, env, warn),
+      sessions: withNotices(sessionLines(options.url, env, warn), options.notices),
       developer: options.developer || undefined,
       labels: sessionLabels(folder, env).then((labels) => ({ ...labels, ...ownLabels })),
       ...(upstream === "skaffold" && { git: gitOf(folder, { ...ciLabels(env), ...ownLabels }) }),
@@ -139,6 +142,38 @@ async function record(
     warnUnrecorded(error);
     return undefined;
   }
+}
+
+/** Undefined: they can't be loaded, which must not stop the command. */
+async function openNotices(command: readonly string[], { url }: RunOptions): Promise<RunNotices | undefined> {
+  try {
+    const { RunNotices } = await import("./run-notices.ts");
+    return new RunNotices(url, command);
+  } catch {
+    return undefined;
+  }
+}
+
+function withNotices(
+  lines: SessionLines,
+  notices: Promise<RunNotices | undefined> = Promise.resolve(undefined),
+): SessionLines {
+  return {
+    welcomed: (source) => {
+      lines.welcomed(source);
+      void notices.then((opened) => opened?.welcomed(source));
+    },
+    found: (session) => {
+      lines.found(session);
+      void notices.then((opened) => opened?.found(session));
+    },
+    end: async (abort, exit) => {
+      const failures = await lines.end(abort, exit);
+      const opened = await notices;
+      for (const { what, why } of failures) opened?.failed(what, why);
+      return failures;
+    },
+  };
 }
 
 /** The labels that git gives for the code, except those that are set otherwise. */

@@ -12,8 +12,8 @@ import type { Env } from "./recordable.ts";
 export type SessionLines = {
   readonly welcomed: (source: string) => void;
   readonly found: (session: string) => void;
-  /** The last words, when all of it is recorded. */
-  readonly end: (abort: AbortSignal, exit: CommandExit) => Promise<void>;
+  /** The last words, when all of it is recorded: what failed. */
+  readonly end: (abort: AbortSignal, exit: CommandExit) => Promise<readonly Cause[]>;
 };
 
 /** Nobody waits longer for their prompt than this, for a link; for the cause of a failure three times as long. */
@@ -54,6 +54,7 @@ export function sessionLines(
         const isRead = causes.every((cause) => cause === "none");
         printLine(`the command ${exitText(exit)}${isRead ? "; no step of it is recorded as failed" : ""}`);
       }
+      return known;
     },
   };
 }
@@ -67,7 +68,7 @@ function exitText({ code, signal }: CommandExit): string {
 }
 
 /** `what`: "sync web failed in loop 2 (4 tries)". `why`: the line that says it; empty: none does. */
-type Cause = { readonly what: string; readonly why: string; readonly path: string };
+export type Cause = { readonly what: string; readonly why: string; readonly path: string };
 
 const nouns = ["loop", "init", "build", "test", "render", "deploy", "verify", "exec", "check", "sync", "command"];
 const verbs = ["started", "succeeded", "failed", "canceled", "cached", "finished"];

@@ -1,8 +1,7 @@
-import { accessSync, constants } from "node:fs";
 import { constants as system } from "node:os";
-import { delimiter, join } from "node:path";
 import type { Transform } from "node:stream";
 import { sentenceOf } from "../../command-error.ts";
+import { onPath } from "../../on-path.ts";
 import { type CommandExit, type CommandProcess, startCommand } from "./command-process.ts";
 import type { RunPlan } from "./plan.ts";
 import { warn } from "./warnings.ts";
@@ -27,20 +26,6 @@ export async function start(
     // The exit codes of a shell.
     process.exit(missing ? 127 : 126);
   }
-}
-
-function onPath(program: string): string | undefined {
-  return (process.env.PATH ?? "")
-    .split(delimiter)
-    .map((folder) => join(folder, program))
-    .find((path) => {
-      try {
-        accessSync(path, constants.X_OK);
-        return true;
-      } catch {
-        return false;
-      }
-    });
 }
 
 /** Nothing of us stays: the command takes over this very process, where the system can do that. */

@@ -1,14 +1,11 @@
-import { type Client, connect, type SourceFilter, TapedeckError } from "@tapedeck/client";
-import { CauseReader, withCauses } from "@tapedeck/client/lanes/causes";
-import { foldNow, type Now, nowKinds } from "@tapedeck/client/lanes/now";
-import { readLanes } from "@tapedeck/client/lanes/read-lanes";
+import { connect, type SourceFilter, TapedeckError } from "@tapedeck/client";
 import { apiAt, type Page } from "../../api/api.ts";
 import { filterOf, parametersOf } from "../../api/filter.ts";
+import { followLanes } from "../../api/follow-lanes.ts";
 import { reportUnrecorded } from "../../api/unrecorded.ts";
 import { CommandError } from "../../command-error.ts";
 import { rawOutput } from "../../display/output.ts";
 import { namedSources } from "../../sources/named-source.ts";
-import type { LanesView } from "./lanes-view.ts";
 import { lanesView } from "./view.ts";
 
 export type WatchOptions = {
@@ -16,6 +13,7 @@ export type WatchOptions = {
   readonly source?: readonly string[];
   readonly developer?: readonly string[];
   readonly project?: readonly string[];
+  readonly notify?: boolean;
 };
 
 export async function watch(options: WatchOptions): Promise<void> {
@@ -36,17 +34,11 @@ export async function watch(options: WatchOptions): Promise<void> {
     onConnection: (isOpen) => view.isConnected(isOpen),
   });
   try {
-    const read = await readLanes(client, filter, stop.signal);
-    view.show(read.now);
-    const messages = client.subscribe({
-      ...filter,
-      kinds: nowKinds,
-      after: read.after,
-      signal: stop.signal,
-      // Dropped events are older than what is shown.
-      onGap: () => {},
+    using notices = options.notify === true ? await openNotices() : undefined;
+    await followLanes(client, filter, stop.signal, (now) => {
+      view.show(now);
+      notices?.update(now);
     });
-    await showAll(messages, { now: read.now, client, signal: stop.signal }, view);
   } catch (error) {
     if (!stop.signal.aborted) throw error instanceof TapedeckError ? new CommandError(error.message) : error;
   } finally {
@@ -60,22 +52,12 @@ function noneText(filter: SourceFilter): string {
     : "No source matches yet. `tapedeck status` lists all.";
 }
 
-type Shown = { readonly now: Now; readonly client: Client; readonly signal: AbortSignal };
-
-async function showAll(
-  messages: ReturnType<Client["subscribe"]>,
-  { now: from, client, signal }: Shown,
-  view: LanesView,
-) {
-  let now = from;
-  const causes = new CauseReader(client, signal, (operations) => {
-    now = withCauses(now, operations);
-    view.show(now);
-  });
-  for await (const message of messages) {
-    if (message.type !== "event") continue;
-    now = foldNow(now, message.event);
-    causes.after(message.event);
-    view.show(now);
-  }
+/** On the desktop: what fails from now on, and what is good again. */
+async function openNotices() {
+  const [{ Desktop }, { LoopNotices }] = await Promise.all([
+    import("../../notices/desktop.ts"),
+    import("../../notices/loop-notices.ts"),
+  ]);
+  const desktop = new Desktop();
+  return new LoopNotices({ show: (notice) => desktop.show(notice) });
 }

@@ -10,6 +10,7 @@ import { ownPort } from "@tapedeck/shared/testing/own-port";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { collect, type RunningCli } from "../../../testing/cli.ts";
+import { installNoticeProgram, type ShownNotice } from "../../../testing/notice-program.ts";
 import { startRecorder, type TestRecorder } from "../../../testing/recorder.ts";
 import { installSkaffold, recordingFolder } from "../../../testing/skaffold-program.ts";
 
@@ -30,6 +31,8 @@ export type Case = {
   readonly isLate?: boolean;
   /** The recording of a process that wrote to own.log right before the command. */
   readonly written?: string;
+  /** Notices are on, and the program that shows them never ends. */
+  readonly notices?: boolean;
   /** How many Skaffold processes are recorded whole. */
   readonly recorded: number;
 };
@@ -38,6 +41,7 @@ export type Case = {
 export class Harnesses {
   readonly #root = mkdtempSync(join(tmpdir(), "tapedeck-same-"));
   readonly #path = installSkaffold(join(this.#root, "bin"));
+  readonly #notices = installNoticeProgram(join(this.#root, "desktop"), "notify-send", { hangs: true });
   #recorder: TestRecorder | undefined;
 
   constructor() {
@@ -54,8 +58,12 @@ export class Harnesses {
     return this.#recorder?.items ?? [];
   }
 
+  get notices(): readonly ShownNotice[] {
+    return this.#notices.shown();
+  }
+
   /** A user's folder, with a spill and a record of what Skaffold has said. */
-  harness(env: Case["env"] = {}) {
+  harness(env: Case["env"] = {}, { hasNotices = false } = {}) {
     const cwd = mkdtempSync(join(this.#root, "desk-"));
     writeFileSync(join(cwd, "skaffold.yaml"), `metadata:\n  name: ${cwd.split("-").at(-1)?.toLowerCase()}\n`);
     const inherited = Object.entries(process.env).filter(([name]) => !/^(TAPEDECK_|SKAFFOLD_|STAND_IN_)/.test(name));
@@ -66,7 +74,9 @@ export class Harnesses {
       STAND_IN_SAID: join(cwd, "said"),
     };
     const ours = { TAPEDECK_SPILL: join(cwd, "spill"), TAPEDECK_URL: this.#recorder?.url, TAPEDECK_DEVELOPER: "alice" };
-    return { cwd, env: { ...Object.fromEntries(inherited), PATH: this.#path, ...own, ...ours, ...env } };
+    const PATH = hasNotices ? `${join(this.#root, "desktop")}:${this.#path}` : this.#path;
+    const notify = hasNotices ? { TAPEDECK_NOTIFY: "1" } : {};
+    return { cwd, env: { ...Object.fromEntries(inherited), PATH, ...own, ...ours, ...notify, ...env } };
   }
 }
 
@@ -109,31 +119,39 @@ async function seen(
 
 /** Tests that a user can see no difference, and that everything is recorded. */
 export function testSame(harnesses: Harnesses, cases: readonly Case[]): void {
-  it.each(cases)("is the same with and without recording: $title", async ({ env, recorded, ...reported }) => {
-    // Without a port nothing is written to a file.
-    const port = String(await ownPort());
-    const command = reported.command.map((arg) => arg.replace("PORT", port));
-    const [without, with_] = [harnesses.harness(env), harnesses.harness(env)];
-    const plain = await seen(command, without, { ...reported, isLate: false });
-    const project = `same-${harnesses.items.length}`;
-    const before = harnesses.items.length;
-    const recording = [process.execPath, main, "run", "--project", project, "--", ...command];
-    expect(await seen(recording, with_, reported)).toEqual(plain);
+  it.each(cases)(
+    "is the same with and without recording: $title",
+    async ({ env, recorded, notices: hasNotices = false, ...reported }) => {
+      // Without a port nothing is written to a file.
+      const port = String(await ownPort());
+      const command = reported.command.map((arg) => arg.replace("PORT", port));
+      const [without, with_] = [harnesses.harness(env), harnesses.harness(env, { hasNotices })];
+      const plain = await seen(command, without, { ...reported, isLate: false });
+      const project = `same-${harnesses.items.length}`;
+      const before = harnesses.items.length;
+      const shownBefore = harnesses.notices.length;
+      const recording = [process.execPath, main, "run", "--project", project, "--", ...command];
+      expect(await seen(recording, with_, reported)).toEqual(plain);
 
-    const items = harnesses.items.slice(before);
-    const said = existsSync(join(with_.cwd, "said"))
-      ? readFileSync(join(with_.cwd, "said"), "utf8").trim().split("\n")
-      : [];
-    const received = new Set(items.flatMap(({ connection, what }) => (what?.$case === "frame" ? [connection] : [])));
-    const ends = items.filter(({ what }) => what?.$case === "closed" && what.value.process_ended);
-    expect(ends.filter(({ connection }) => received.has(connection))).toHaveLength(recorded);
-    // All of it, nothing twice; each channel in its order.
-    for (const channel of ["v1", "v2"]) {
-      const lines = said.filter((line) => line.startsWith(`${channel} `));
-      expect(framesOf(items, channel)).toEqual(recorded === 0 ? [] : lines);
-    }
-    expect(existsSync(with_.env.TAPEDECK_SPILL) ? readdirSync(with_.env.TAPEDECK_SPILL) : []).toEqual([]);
-  });
+      const items = harnesses.items.slice(before);
+      const said = existsSync(join(with_.cwd, "said"))
+        ? readFileSync(join(with_.cwd, "said"), "utf8").trim().split("\n")
+        : [];
+      const received = new Set(items.flatMap(({ connection, what }) => (what?.$case === "frame" ? [connection] : [])));
+      const ends = items.filter(({ what }) => what?.$case === "closed" && what.value.process_ended);
+      expect(ends.filter(({ connection }) => received.has(connection))).toHaveLength(recorded);
+      // All of it, nothing twice; each channel in its order.
+      for (const channel of ["v1", "v2"]) {
+        const lines = said.filter((line) => line.startsWith(`${channel} `));
+        expect(framesOf(items, channel)).toEqual(recorded === 0 ? [] : lines);
+      }
+      const { exit } = plain;
+      expect(harnesses.notices.slice(shownBefore)).toEqual(
+        hasNotices && exit !== 0 ? [expect.arrayContaining([`${command.join(" ")}: exit code ${exit}`])] : [],
+      );
+      expect(existsSync(with_.env.TAPEDECK_SPILL) ? readdirSync(with_.env.TAPEDECK_SPILL) : []).toEqual([]);
+    },
+  );
 }
 
 /** All children of a process have ended; while it sleeps they stay as zombies. */
