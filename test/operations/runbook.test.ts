@@ -64,7 +64,7 @@ it("every metric that Tapedeck defines is explained", async () => {
   const sources = await Promise.all(
     [
       ...["services/ingest/src/metrics.ts", "services/query/src/metrics.ts", "services/gateway/src/metrics.ts"],
-      "services/gateway/src/sinks/sink-metrics.ts",
+      ...["services/query/src/totals/total-metrics.ts", "services/gateway/src/sinks/sink-metrics.ts"],
       ...["packages/shared/src/service/health.ts", "packages/shared/src/service/tls/certificate.ts"],
     ].map((path) => readFile(join(root, path), "utf8")),
   );

@@ -18,6 +18,7 @@ import { type ReaderLimits, readerLimits } from "./db/access/limits.ts";
 import { defaultLimits } from "./projecting/batches.ts";
 import { leavingMs } from "./projecting/take-over/leaving.ts";
 import { splitQueryAddress } from "./projecting/take-over/query-address.ts";
+import { metricsBy } from "./totals/total-metrics.ts";
 
 /** The settings of query, as they were read at the start. */
 export type QueryConfig = {
@@ -43,6 +44,8 @@ export type QueryConfig = {
   readonly textRows: boolean;
   /** The largest number of events in one transaction. */
   readonly batchEvents: number;
+  /** What /metrics has of the recorded work. */
+  readonly metrics: { readonly by: (typeof metricsBy)[number]; readonly series: number };
   /** The address by which gateways reach it; empty: it is the default query. */
   readonly advertise: string;
   /** Names and patterns of the workspaces that it takes over from the default query. */
@@ -90,12 +93,28 @@ export function querySettings(read: SettingsReader): QueryConfig {
       max: 10_000,
       description: "The most events of one transaction.",
     }),
+    metrics: metricsSettings(read),
     ...assignedSettings(read, host),
   };
   const { grpc, health, servicesKey } = config;
   const hosts = [["query.grpc.host", grpc.host] as const, ["query.health.host", health.host] as const];
   refuseOpenHosts(read, hosts, servicesOnly(servicesKey));
   return config;
+}
+
+/** Reads how much /metrics says about the recorded work. */
+function metricsSettings(read: SettingsReader): QueryConfig["metrics"] {
+  return {
+    by: read.oneOf("query.metrics.by", metricsBy, "project", {
+      description:
+        "What `/metrics` of query tells apart in the recorded work: projects in their workspaces, or workspaces alone ([Prometheus and Grafana](grafana.md)).",
+    }),
+    series: read.integer("query.metrics.series", 12_000, {
+      max: 200_000,
+      description:
+        "The most series that `/metrics` of query has of the recorded work. Projects that were used last come first, and counts before durations.",
+    }),
+  };
 }
 
 /** Reads which workspaces a query beside the default one takes over. */

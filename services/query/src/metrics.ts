@@ -3,6 +3,7 @@ import { Counter, createMetrics, Gauge, Histogram, type Registry } from "@tapede
 import type { Projected } from "./projecting/project.ts";
 import type { SetAsideSource } from "./projecting/set-aside.ts";
 import type { WorkspaceState } from "./projecting/workspace-state.ts";
+import { addTotals, type TotalMetricsOptions } from "./totals/total-metrics.ts";
 
 export type QueryMetrics = {
   readonly registry: Registry;
@@ -14,12 +15,14 @@ export type QueryMetrics = {
 
 export type MetricSources = {
   /** The workspaces that are projected. */
-  readonly states: () => readonly Pick<WorkspaceState, "workspace" | "progress" | "log">[];
+  readonly states: () => readonly Pick<WorkspaceState, "workspace" | "progress" | "log" | "epoch" | "waitingFor">[];
   /** How many events were set aside, by source; empty while the tables can't be read. */
   readonly setAside: () => Promise<readonly Pick<SetAsideSource, "source" | "events">[]>;
+  /** The tables with the sums of what is recorded. */
+  readonly totals: Omit<TotalMetricsOptions, "workspaces">;
 };
 
-export function queryMetrics({ states, setAside }: MetricSources): QueryMetrics {
+export function queryMetrics({ states, setAside, totals }: MetricSources): QueryMetrics {
   const registry = createMetrics("query");
   const registers = [registry];
   const events = new Counter({ name: "tapedeck_query_events_total", help: "Events applied to the tables.", registers });
@@ -53,6 +56,7 @@ export function queryMetrics({ states, setAside }: MetricSources): QueryMetrics 
     registers,
   });
   positionGauges(registry, states);
+  addTotals(registry, { ...totals, workspaces: caughtUpOf(states) });
   new Gauge({
     name: "tapedeck_query_set_aside_events",
     help: "Events that could not be applied to the tables, of the 100 sources that had one last.",
@@ -111,4 +115,26 @@ function positionGauges(registry: Registry, states: MetricSources["states"]): vo
       await Promise.all(named().map(measure));
     },
   });
+}
+
+/** Messages that a workspace may be behind and is still taken for caught up. */
+const maxBehind = 1_000;
+
+/** The workspaces whose tables follow their logs, and have been at the end once. */
+function caughtUpOf(states: MetricSources["states"]): () => Promise<readonly string[]> {
+  const caughtUp = new Set<string>();
+  const isCaughtUp = async ({ workspace, progress, log, epoch, waitingFor }: ReturnType<typeof states>[number]) => {
+    if (waitingFor !== undefined || log === undefined) return false;
+    const name = `${workspace} ${epoch}`;
+    if (caughtUp.has(name)) return true;
+    const end = await log.bounds().catch(() => undefined);
+    if (end === undefined || messagesBetween(progress.position, end.lastOffset) > maxBehind) return false;
+    caughtUp.add(name);
+    return true;
+  };
+  return async () => {
+    const all = states();
+    const areCaughtUp = await Promise.all(all.map(isCaughtUp));
+    return all.filter((_, index) => areCaughtUp[index]).map(({ workspace }) => workspace);
+  };
 }

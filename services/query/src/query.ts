@@ -58,6 +58,7 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
   const metrics = queryMetrics({
     states: () => readiness.states.all(),
     setAside: () => readiness.setAside(),
+    totals: { database: () => readiness.database(), ...config.metrics },
   });
   const assigned = new AssignedWorkspaces({ name: config.advertise, patterns: config.workspaces });
   const readiness = new QueryReadiness(reads, metrics, assigned);

@@ -6,9 +6,24 @@ export { Counter, Gauge, Histogram, Registry } from "@prometheus-io/client";
 /** Timers of the client, which would wake an idle process 100 and 10 times a second, are never due. */
 const intervals = { eventLoopMonitoringPrecision: 3_600_000, eventLoopUtilizationTimeout: 2 ** 31 - 1 };
 
+/** A registry whose page has texts at its end, for more series than the client renders in time. */
+export class ServiceRegistry extends Registry {
+  readonly #texts: (() => Promise<string>)[] = [];
+
+  /** `text`: whole families in Prometheus' text format, each line with its end. */
+  addText(text: () => Promise<string>): void {
+    this.#texts.push(text);
+  }
+
+  override async metrics(): Promise<string> {
+    const [own, ...texts] = await Promise.all([super.metrics(), ...this.#texts.map((text) => text())]);
+    return [own, ...texts].join("");
+  }
+}
+
 /** A registry of its own per process part, with Node's default metrics. Everything is named tapedeck_…. */
-export function createMetrics(service: string): Registry {
-  const registry = new Registry();
+export function createMetrics(service: string): ServiceRegistry {
+  const registry = new ServiceRegistry();
   registry.setDefaultLabels({ service });
   collectDefaultMetrics({ register: registry, ...intervals });
   for (const name of ["summary", "histogram"]) registry.removeSingleMetric(`nodejs_eventloop_utilization_${name}`);

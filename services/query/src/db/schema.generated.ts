@@ -1341,6 +1341,26 @@ export interface Operations {
   workspace: string;
 }
 
+export interface OperationTotals {
+  count: number;
+  kind: string;
+  last_at: string;
+  le_1000: number;
+  le_10000: number;
+  le_120000: number;
+  le_2000: number;
+  le_30000: number;
+  le_500: number;
+  le_5000: number;
+  le_600000: number;
+  outcome: string;
+  phase: string;
+  project: string;
+  sum_ms: number;
+  timed: number;
+  workspace: string;
+}
+
 export interface PodRuns {
   /**
    * Number of its apps.
@@ -2792,6 +2812,7 @@ export interface DB {
   loop_labels: LoopLabels;
   loop_times: LoopTimes;
   loops: Loops;
+  operation_totals: OperationTotals;
   operations: Operations;
   pod_runs: PodRuns;
   red_times: RedTimes;
@@ -3031,6 +3052,25 @@ export const columnTypes = {
     "runner": "int4",
     "loop": "int4",
     "labels": "jsonb"
+  },
+  "operation_totals": {
+    "workspace": "text",
+    "project": "text",
+    "kind": "text",
+    "outcome": "text",
+    "phase": "text",
+    "count": "int8",
+    "timed": "int8",
+    "sum_ms": "int8",
+    "le_500": "int8",
+    "le_1000": "int8",
+    "le_2000": "int8",
+    "le_5000": "int8",
+    "le_10000": "int8",
+    "le_30000": "int8",
+    "le_120000": "int8",
+    "le_600000": "int8",
+    "last_at": "timestamptz"
   },
   "operations": {
     "source": "text",

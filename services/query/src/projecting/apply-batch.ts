@@ -6,8 +6,9 @@ import type { Tx } from "../db/database.ts";
 import { StatementError } from "../db/pipeline.ts";
 import { noSwapUntilCommit } from "../db/read.ts";
 import { columnTypes } from "../db/schema.generated.ts";
-import type { CheckpointRow, OperationRow } from "../db/schema.ts";
-import type { EarlierEvents, View } from "../views/view.ts";
+import type { CheckpointRow } from "../db/schema.ts";
+import { forgetTotals } from "../views/totals/kept-totals.ts";
+import { type EarlierEvents, emptyContext, type View } from "../views/view.ts";
 import type { Batch } from "./batches.ts";
 import { isDataError } from "./data-error.ts";
 import { expiredIn, keepCounts } from "./forget/expired.ts";
@@ -93,7 +94,7 @@ async function applyViews(
   log: EarlierEvents,
   eventsFor: (view: View) => readonly RecordedEvent[],
 ): Promise<void> {
-  const context = { log, changed: new Map<string, OperationRow>() };
+  const context = emptyContext(log);
   const applied = new Map<View, Promise<void>>();
   for (const view of views) {
     const before = view.after?.map((one) => applied.get(one));
@@ -138,6 +139,7 @@ async function eraseSources(tx: Tx, sources: readonly string[]): Promise<void> {
   for (const table of sourceTables) {
     await sql`delete from ${sql.table(table)} where source = any(${sources})`.execute(tx);
   }
+  await forgetTotals(tx, sources);
   await checkConstraints(tx);
 }
 

@@ -7,6 +7,7 @@ import { noSwapUntilCommit } from "../db/read.ts";
 import { columnTypes } from "../db/schema.generated.ts";
 import type { CheckpointRow } from "../db/schema.ts";
 import { ensurePartitions } from "../views/events/partitions.ts";
+import { keepTotals } from "../views/totals/kept-totals.ts";
 import { DependantsError } from "./dependants.ts";
 import { foreignKeysToTables } from "./forget/tables.ts";
 import { project } from "./project.ts";
@@ -65,10 +66,13 @@ async function assertNoForeignKeys(databaseUrl: string): Promise<void> {
 type TableColumns = Readonly<Record<string, string>>;
 /** The log no longer has what it counts. */
 const expired = "expired_builds";
+/** Its figures never fall. */
+const totals = "operation_totals";
 /** Triggers make their rows from those of other tables. */
 const derived = ["build_months", "red_times", "changed_build_days", "build_days"];
 const tables = Object.entries<TableColumns>(columnTypes).filter(
-  ([name]) => name !== "checkpoint" && name !== "workspaces" && name !== expired && !name.startsWith("kysely"),
+  ([name]) =>
+    name !== "checkpoint" && name !== "workspaces" && name !== expired && name !== totals && !name.startsWith("kysely"),
 );
 
 /** False: the live tables are ahead of the new ones. */
@@ -91,6 +95,7 @@ async function replaceRows({ db }: Database, workspace: string): Promise<boolean
     await sql`
       insert into ${sql.table(expired)} select * from ${sql.table(await inShadow(tx, expired))} where workspace = ${workspace}
       on conflict do nothing`.execute(tx);
+    await keepTotals(tx, shadowSchema, liveSchema, workspace);
     await putCheckpoint(tx, after);
     return true;
   });

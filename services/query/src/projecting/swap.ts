@@ -5,6 +5,7 @@ import { type Database, internalSchema, liveSchema, schemasOf, type Tx } from ".
 import { AlreadyProjectedError, takeTables } from "../db/lock.ts";
 import { swapLock } from "../db/read.ts";
 import type { Schema } from "../db/schema.ts";
+import { keepTotals } from "../views/totals/kept-totals.ts";
 import { dropDependants, isLockTimeout, readDependants, renewDependants } from "./dependants.ts";
 
 export const shadowSchema = "tapedeck_rebuild";
@@ -80,6 +81,7 @@ async function swapOnce(db: Kysely<Schema>, projection: string) {
     const [live, shadow] = [liveSchema, shadowSchema].map((schema) => sql.table(`${schema}.expired_builds`));
     await sql`delete from ${shadow} where (workspace, session) in (select workspace, session from ${live})`.execute(tx);
     await sql`insert into ${shadow} select * from ${live}`.execute(tx);
+    await keepTotals(tx, liveSchema, shadowSchema);
     const dependants = await readDependants(tx, { live: liveSchema, shadow: shadowSchema, retired });
     await dropDependants(tx, dependants);
     await renameSchemas(tx, liveSchema, retired);

@@ -5,7 +5,7 @@ import type { Database } from "../db/database.ts";
 import { eventBlocks } from "../views/events/blocks.ts";
 import { eventGroups } from "../views/events/groups.ts";
 import { eventPositions } from "../views/events/positions.ts";
-import type { BatchContext } from "../views/view.ts";
+import { emptyContext } from "../views/view.ts";
 
 /** The events as a log has them whose messages hold several. `size`: how many the next message holds. */
 export function inMessages(events: readonly Event[], size: () => number): readonly RecordedEvent[] {
@@ -19,7 +19,7 @@ export function inMessages(events: readonly Event[], size: () => number): readon
   return recorded;
 }
 
-const context = (): BatchContext => ({ log: { read: () => emptyOf() }, changed: new Map() });
+const context = () => emptyContext({ read: () => emptyOf() });
 
 async function* emptyOf(): AsyncGenerator<RecordedEvent, void> {}
 

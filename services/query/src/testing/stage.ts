@@ -48,6 +48,7 @@ export async function stage() {
     timeoutMs: 100_000,
     textRows: false,
     batchEvents: 1_000,
+    metrics: { by: "project", series: 12_000 },
     advertise: "",
     workspaces: [],
     leaveMs: 200,

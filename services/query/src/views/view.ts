@@ -11,7 +11,21 @@ export type BatchContext = {
   readonly log: EarlierEvents;
   /** The operations that the views before have changed, by id. Rows may have changed again since. */
   readonly changed: Map<string, OperationRow>;
+  /** The operations that ended in it, in the order of their ends. */
+  readonly ended: EndedOperation[];
+  /** What the dev loops that ended in it waited for. */
+  readonly waited: LoopWaits[];
 };
+
+/** An operation as it was when an outcome of it was known for the first time. */
+export type EndedOperation = { readonly row: OperationRow; readonly recordedAt: Date };
+
+/** How long a loop waited for each phase, in milliseconds. */
+export type LoopWaits = EndedOperation & { readonly waits: ReadonlyMap<string, number> };
+
+export function emptyContext(log: EarlierEvents): BatchContext {
+  return { log, changed: new Map(), ended: [], waited: [] };
+}
 
 /**
  * A view of the log. What it writes depends on the events alone, never on how they were cut into batches. Its tables and

@@ -11,6 +11,7 @@ import { sessions } from "./sessions/sessions.ts";
 import { sources } from "./sources/sources.ts";
 import type { NewestStates } from "./states/newest-states.ts";
 import { states } from "./states/states.ts";
+import { totals } from "./totals/totals.ts";
 import { vagrantJobs } from "./vagrant/jobs/jobs.ts";
 import { vagrantJobSpans } from "./vagrant/jobs/spans.ts";
 import type { View } from "./view.ts";
@@ -33,6 +34,7 @@ export function views(options: ViewOptions): readonly View[] {
     eventPositions,
     operations,
     loops,
+    totals,
     causes,
     history,
     vagrantJobs,

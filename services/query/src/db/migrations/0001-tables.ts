@@ -8,6 +8,7 @@ import { rktTables } from "./0001-tables/rkt.ts";
 import { setAsideTables } from "./0001-tables/set-aside.ts";
 import { skaffoldTables } from "./0001-tables/skaffold.ts";
 import { stateTables } from "./0001-tables/states.ts";
+import { totalTables } from "./0001-tables/totals.ts";
 import { vagrantJobTables, vagrantTables } from "./0001-tables/vagrant.ts";
 import { views } from "./0001-tables/views.ts";
 import { migrationOf } from "./steps.ts";
@@ -21,6 +22,7 @@ export const tables = migrationOf([
       ...positionFunctions,
       ...stateTables,
       ...buildMonths,
+      ...totalTables,
       ...vagrantJobTables,
       ...historyTables,
     ],

@@ -6,9 +6,10 @@ import type { OperationRow } from "../../db/schema.ts";
 import { table, upsert } from "../../db/table.ts";
 import { operations } from "../operations/operations.ts";
 import { endsSession, stepOf } from "../operations/pairing.ts";
-import type { View } from "../view.ts";
+import type { EndedOperation, LoopWaits, View } from "../view.ts";
 import { finishedLoop, type LoopKey, loopName } from "./finished-loop.ts";
 import { applyLabels } from "./loop-labels.ts";
+import type { Wait } from "./timeline.ts";
 
 const finishedLoops = table("finished_loops", ["id"]);
 
@@ -18,21 +19,29 @@ export const loops: View = {
   version: 2,
   sessionTables: ["finished_loops", "session_labels", "loop_labels"],
   after: [operations],
-  async apply(tx, batch) {
-    await applyFinished(tx, batch);
+  async apply(tx, batch, { ended, waited }) {
+    const all = await applyFinished(tx, batch);
+    waited.push(...waitsAtEnd(ended, all));
     await applyLabels(tx, batch, begunIn(batch));
   },
 };
 
-async function applyFinished(tx: Tx, batch: readonly RecordedEvent[]): Promise<void> {
+/** The operations of a loop, by the loop's name. */
+type LoopOperations = ReadonlyMap<string, readonly OperationRow[]>;
+
+async function applyFinished(tx: Tx, batch: readonly RecordedEvent[]): Promise<LoopOperations> {
   const touched = loopsIn(batch);
   const abandoned = batch.filter(({ event }) => endsSession(event)).map(({ event }) => event.session);
-  await finishLoops(tx, touched, abandoned);
+  return finishLoops(tx, touched, abandoned);
 }
 
-/** Writes the rows of these loops, as far as they are over. */
-export async function finishLoops(tx: Tx, touched: readonly LoopKey[], abandoned: readonly string[]): Promise<void> {
-  if (touched.length === 0 && abandoned.length === 0) return;
+/** Writes the rows of these loops, as far as they are over. Returns the operations of those that are. */
+export async function finishLoops(
+  tx: Tx,
+  touched: readonly LoopKey[],
+  abandoned: readonly string[],
+): Promise<LoopOperations> {
+  if (touched.length === 0 && abandoned.length === 0) return new Map();
   const rows = await operationsOf(tx, touched, abandoned);
   const next = new Map(rows.filter(({ is_next }) => is_next).map((row) => [loopName(row), row]));
   const own = Map.groupBy(
@@ -44,6 +53,27 @@ export async function finishLoops(tx: Tx, touched: readonly LoopKey[], abandoned
     return finishedLoop(rows, next.get(loopName({ session, runner, loop: loop + 1 }))) ?? [];
   });
   await upsert(tx, finishedLoops, finished);
+  return own;
+}
+
+/** The waits of the loops that have just ended, by what was known then: what comes later counts in no sum. */
+function waitsAtEnd(ended: readonly EndedOperation[], all: LoopOperations): readonly LoopWaits[] {
+  return ended.flatMap((end) => {
+    const { row: loop } = end;
+    if (loop.kind !== "loop" || loop.injected || loop.end_position === null) return [];
+    const end_position = loop.end_position;
+    const before = (all.get(loopName(loop)) ?? [])
+      .filter(({ kind, start_position }) => kind !== "loop" && start_position <= end_position)
+      .map((row) => ((row.end_position ?? 0) <= end_position ? row : running(row)));
+    const waits = finishedLoop([loop, ...before], undefined)?.waits as readonly Wait[] | undefined;
+    const sums = new Map<string, number>();
+    for (const { phase, from_ms, to_ms } of waits ?? []) sums.set(phase, (sums.get(phase) ?? 0) + to_ms - from_ms);
+    return sums.size === 0 ? [] : [{ ...end, waits: sums }];
+  });
+}
+
+function running(row: OperationRow): OperationRow {
+  return { ...row, ended_at: null, ended_ns: 0, duration_ms: null, outcome: null, end_position: null };
 }
 
 /** The loops that begin in the batch. */

@@ -14,10 +14,10 @@ export const operations: View = {
   name: "operations",
   version: 2,
   sessionTables: ["operations"],
-  async apply(tx, batch, { changed }) {
+  async apply(tx, batch, { changed, ended }) {
     const steps = batch.filter((recorded) => endsSession(recorded.event) || stepOf(recorded) !== undefined);
     const [known, open] = await Promise.all([newest(tx, steps), running(tx, steps)]);
-    const rows = rowsAfter([...known, ...open], steps);
+    const rows = rowsAfter([...known, ...open], steps, (row, { recordedAt }) => ended.push({ row, recordedAt }));
     for (const row of rows) changed.set(row.id, row);
     await upsert(tx, operationsTable, rows);
   },

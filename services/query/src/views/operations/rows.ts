@@ -9,22 +9,28 @@ import { endsSession, type Pairing, pairingKey, stepOf } from "./pairing.ts";
 
 /**
  * Pairs starts and ends. `known` holds the newest operation of every pairing in the batch, and the operations that run in
- * the sessions that end in it. Returns the new and the changed rows.
+ * the sessions that end in it. Returns the new and the changed rows. `onEnd`: see isFirstEnd.
  */
-export function rowsAfter(known: readonly OperationRow[], batch: readonly RecordedEvent[]): OperationRow[] {
+export function rowsAfter(
+  known: readonly OperationRow[],
+  batch: readonly RecordedEvent[],
+  onEnd: (row: OperationRow, recorded: RecordedEvent) => void = () => {},
+): OperationRow[] {
   const newest = new Map<string, OperationRow>();
   const running = new Map<string, OperationRow>();
   const changed = new Map<string, OperationRow>();
+  const earlier = new Map(known.map((row) => [row.id, row]));
   for (const row of known) {
     const before = newest.get(pairingKey(row));
     if (before === undefined || before.start_position < row.start_position) newest.set(pairingKey(row), row);
     if (row.outcome === null) running.set(row.id, row);
   }
-  const put = (row: OperationRow) => {
+  const put = (row: OperationRow, recorded: RecordedEvent) => {
     const pairing = pairingKey(row);
     if ((newest.get(pairing)?.start_position ?? 0) <= row.start_position) newest.set(pairing, row);
     if (row.outcome === null) running.set(row.id, row);
     else running.delete(row.id);
+    if (isFirstEnd(changed.get(row.id) ?? earlier.get(row.id), row)) onEnd(row, recorded);
     changed.set(row.id, row);
   };
 
@@ -34,32 +40,36 @@ export function rowsAfter(known: readonly OperationRow[], batch: readonly Record
       const before = newest.get(pairingKey(step.pairing));
       switch (step.does) {
         case "start":
-          if (before?.outcome === null) put(abandoned(before, recorded));
-          put(begun(step.pairing, recorded));
+          if (before?.outcome === null) put(abandoned(before, recorded), recorded);
+          put(begun(step.pairing, recorded), recorded);
           break;
         case "once":
-          put(cached(step.pairing, recorded));
+          put(cached(step.pairing, recorded), recorded);
           break;
-        case "end":
+        case "end": {
           // The last end counts. One may come late, after the session was considered over. Skaffold repeats one: it
           // reports a loop as failed each time that its sync is retried.
-          put(
-            ended(
-              before === undefined || before.cache_hit ? unbegun(step.pairing, recorded) : before,
-              recorded,
-              step.outcome,
-            ),
-          );
+          const row = before === undefined || before.cache_hit ? unbegun(step.pairing, recorded) : before;
+          put(ended(row, recorded, step.outcome), recorded);
           break;
+        }
         case "lost":
-          if (before === undefined) put(abandoned(unbegun(step.pairing, recorded), recorded));
-          else if (before.outcome === null) put(abandoned(before, recorded));
+          if (before === undefined) put(abandoned(unbegun(step.pairing, recorded), recorded), recorded);
+          else if (before.outcome === null) put(abandoned(before, recorded), recorded);
       }
     } else if (endsSession(recorded.event)) {
-      for (const row of running.values()) if (row.session === recorded.event.session) put(abandoned(row, recorded));
+      for (const row of running.values())
+        if (row.session === recorded.event.session) put(abandoned(row, recorded), recorded);
     }
   }
   return [...changed.values()];
+}
+
+/** Whether an outcome is known for the first time; again where it was thought that it would never be known. */
+function isFirstEnd(before: OperationRow | undefined, { outcome }: OperationRow): boolean {
+  if (outcome === null) return false;
+  const known = before?.outcome ?? null;
+  return known === null || (known === "unknown" && outcome !== "unknown");
 }
 
 function unbegun(pairing: Pairing, { event, offset }: RecordedEvent): OperationRow {
