@@ -208,6 +208,37 @@ export const alertCases: Readonly<Record<string, readonly AlertCase[]>> = {
       summary: "2 events of the sink ci of acme are parked: its target refuses them.",
     },
   ],
+  TapedeckBuildsFail: [
+    {
+      series: {
+        'tapedeck_operations_total{workspace="acme",project="shop",kind="build",outcome="failed"}':
+          "0x60 0+2x90 180x200",
+        'tapedeck_operations_total{workspace="acme",project="shop",kind="build",outcome="succeeded"}': "0+1x400",
+        // The same number fails, and many more succeed.
+        'tapedeck_operations_total{workspace="acme",project="big",kind="build",outcome="failed"}': "0x60 0+2x300",
+        'tapedeck_operations_total{workspace="acme",project="big",kind="build",outcome="succeeded"}': "0+9x400",
+        // All of a few.
+        'tapedeck_operations_total{workspace="acme",project="small",kind="build",outcome="failed"}':
+          "0x60 0 1 2 3 3x300",
+      },
+      quietAt: ["60m", "100m", "260m"],
+      firesAt: "121m",
+      labels: { workspace: "acme", project: "shop" },
+      summary: "More than half of the builds of shop in acme fail: 120 in an hour.",
+    },
+  ],
+  TapedeckMetricsIncomplete: [
+    {
+      series: {
+        'tapedeck_query_metrics_projects{instance="query-1",has="none"}': "0x5 12x90 0x30",
+        'tapedeck_query_metrics_projects{instance="query-1",has="counts"}': "900x120",
+      },
+      quietAt: ["5m", "60m", "110m"],
+      firesAt: "70m",
+      labels: { instance: "query-1", has: "none" },
+      summary: "The metrics of query at query-1 leave out 12 projects.",
+    },
+  ],
   TapedeckInternalErrors: [
     {
       series: {

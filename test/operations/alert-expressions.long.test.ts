@@ -5,10 +5,11 @@ import { promisify } from "node:util";
 import { expect, inject, it } from "vitest";
 import { stringify } from "yaml";
 import { type AlertCase, alertCases } from "./alert-cases.ts";
-import { type Alert, readAlerts } from "./alerts.ts";
+import { type Alert, readAlerts, readRecordings } from "./alerts.ts";
+import { recordingCases } from "./recording-cases.ts";
 
 const run = promisify(execFile);
-const rulesFile = join(import.meta.dirname, "../../infra/prometheus/alerts.yaml");
+const rulesIn = (name: string) => join(import.meta.dirname, "../../infra/prometheus", name);
 
 const hasPromtool = await run("promtool", ["--version"]).then(
   () => true,
@@ -40,14 +41,39 @@ it("every alert has samples for which it fires, and for which it does not", asyn
   }
 });
 
-it.skipIf(!hasPromtool)(`Prometheus fires each alert when it is meant to, and not before${without}`, async () => {
-  const alerts = await readAlerts();
-  const tests = alerts.flatMap((alert) => (alertCases[alert.alert] ?? []).map((each) => ruleTest(alert, each)));
-  const file = join(await mkdtemp(join(inject("serversFolder"), "alerts-")), "tests.yaml");
-  await writeFile(file, stringify({ rule_files: [rulesFile], evaluation_interval: "1m", tests }));
-  const said = await run("promtool", ["test", "rules", file]).then(
+it("every recording rule has samples of which its figures are known", async () => {
+  const records = (await readRecordings()).map(({ record }) => record);
+  expect(Object.keys(recordingCases).toSorted()).toEqual(records.toSorted());
+});
+
+/** Runs the tests with the rules of a file. Returns what promtool reports. */
+async function promtool(rules: string, tests: readonly unknown[]): Promise<string> {
+  const file = join(await mkdtemp(join(inject("serversFolder"), "rules-")), "tests.yaml");
+  await writeFile(file, stringify({ rule_files: [rulesIn(rules)], evaluation_interval: "1m", tests }));
+  return run("promtool", ["test", "rules", file]).then(
     ({ stdout }) => stdout,
     (error: { readonly stdout: string; readonly stderr: string }) => error.stdout + error.stderr,
   );
-  expect(said).toMatch(/^Unit Testing: .*\n\s*SUCCESS\s*$/);
+}
+
+it.skipIf(!hasPromtool)(`Prometheus fires each alert when it is meant to, and not before${without}`, async () => {
+  const alerts = await readAlerts();
+  const tests = alerts.flatMap((alert) => (alertCases[alert.alert] ?? []).map((each) => ruleTest(alert, each)));
+  expect(await promtool("alerts.yaml", tests)).toMatch(/^Unit Testing: .*\n\s*SUCCESS\s*$/);
+});
+
+it.skipIf(!hasPromtool)(`Prometheus records the figures of the last hour${without}`, async () => {
+  const tests = Object.entries(recordingCases).map(([record, { series, records }]) => ({
+    interval: "1m",
+    input_series: Object.entries(series).map(([name, values]) => ({ series: name, values })),
+    promql_expr_test: [
+      {
+        // To a hundredth: an increase over samples is not exact.
+        expr: `round(${record}, 0.01)`,
+        eval_time: "60m",
+        exp_samples: records.map(({ labels, value }) => ({ labels, value })),
+      },
+    ],
+  }));
+  expect(await promtool("recording.yaml", tests)).toMatch(/^Unit Testing: .*\n\s*SUCCESS\s*$/);
 });

@@ -1,11 +1,11 @@
 import { expect, it } from "vitest";
-import { readAlerts, selectorsIn } from "./alerts.ts";
+import { readAlerts, readRecordings, selectorsIn } from "./alerts.ts";
 import { namesOf, servedMetrics } from "./served-metrics.ts";
 
 /** Prometheus itself makes this metric, and these labels. */
 const ofPrometheus = { metric: "up", labels: ["job", "instance"] };
 
-it("every metric and label in the alerts is one that the services serve", async () => {
+it("every metric and label in the alerts and recording rules is one that the services serve", async () => {
   const texts = await servedMetrics();
   const served = new Set(namesOf(texts));
   const labels = new Map<string, Set<string>>();
@@ -16,10 +16,12 @@ it("every metric and label in the alerts is one that the services serve", async 
   }
 
   const alerts = await readAlerts();
-  const selectors = alerts.flatMap(({ alert, expr }) => selectorsIn(expr).map((each) => ({ alert, ...each })));
+  const rules = [...alerts, ...(await readRecordings()).map(({ record, expr }) => ({ alert: record, expr }))];
+  const selectors = rules.flatMap(({ alert, expr }) => selectorsIn(expr).map((each) => ({ alert, ...each })));
   expect(alerts.length).toBeGreaterThan(10);
-  expect(new Set(selectors.map(({ alert }) => alert)).size).toBe(alerts.length);
-  expect(selectors.filter(({ metric }) => !served.has(metric) && metric !== ofPrometheus.metric)).toEqual([]);
+  expect(new Set(selectors.map(({ alert }) => alert)).size).toBe(rules.length);
+  const isServed = (metric: string) => served.has(metric) || served.has(metric.replace(/_(bucket|sum|count)$/, ""));
+  expect(selectors.filter(({ metric }) => !isServed(metric) && metric !== ofPrometheus.metric)).toEqual([]);
   // A metric without any value yet has no labels to compare.
   const unknown = selectors.flatMap(({ alert, metric, labels: expected }) =>
     expected.filter((label) => labels.get(metric)?.has(label) === false).map((label) => ({ alert, metric, label })),

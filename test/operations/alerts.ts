@@ -24,10 +24,27 @@ export async function readAlerts(): Promise<readonly Alert[]> {
   return groups.parse(parse(text)).groups.flatMap(({ rules }) => rules);
 }
 
+const recordings = z.strictObject({
+  groups: z.array(
+    z.strictObject({
+      name: z.string(),
+      rules: z.array(z.strictObject({ record: z.string().regex(/^tapedeck:\w+:\w+$/), expr: z.string() })),
+    }),
+  ),
+});
+
+export type Recording = { readonly record: string; readonly expr: string };
+
+/** The recording rules that Tapedeck ships. */
+export async function readRecordings(): Promise<readonly Recording[]> {
+  const text = await readFile(join(import.meta.dirname, "../../infra/prometheus/recording.yaml"), "utf8");
+  return recordings.parse(parse(text)).groups.flatMap(({ rules }) => rules);
+}
+
 export type Selector = { readonly metric: string; readonly labels: readonly string[] };
 
 const words = /[a-zA-Z_]\w*/g;
-/** The PromQL words in the alerts. Any other word is a metric. */
+/** The PromQL words in the rules. Any other word is a metric. */
 const promQl = new Set([
   "sum",
   "by",
@@ -35,9 +52,11 @@ const promQl = new Set([
   "max",
   "unless",
   "or",
+  "and",
   "offset",
   "increase",
   "delta",
+  "histogram_quantile",
   "min_over_time",
   "time",
 ]);
