@@ -23,6 +23,8 @@ const definitionSchema = z.object({
   target: z.url(),
   format: z.enum(formatNames),
   mode: z.enum(modes),
+  /** CDEvents instead of Tapedeck's own events. */
+  cdevents: z.boolean().optional(),
   filter: storedFilter,
   /** Sent with each request; values may be secrets. */
   headers: z.record(z.string(), z.string()),

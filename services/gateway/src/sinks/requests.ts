@@ -2,7 +2,7 @@ import { parseFilter } from "@tapedeck/shared/filter/filter";
 import { parseWhen } from "@tapedeck/shared/filter/time";
 import { z } from "zod";
 import { when } from "../apis/tapedeck/parameter-schemas.ts";
-import { formatNames, modes, sinkNameForm, sinkNamePattern, storedFilter } from "./definition.ts";
+import { formatNames, modes, type SinkDefinition, sinkNameForm, sinkNamePattern, storedFilter } from "./definition.ts";
 import { signingSecretError } from "./format/standard-signature.ts";
 
 const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
@@ -25,6 +25,11 @@ export const sinkFields = {
   mode: z.enum(modes).default("batched").meta({
     description: "Up to 100 events in a request, or one.",
     form: "`batched`, `structured`",
+  }),
+  cdevents: z.boolean().optional().meta({
+    description: "Sends [CDEvents](sinks.md#cdevents) instead of Tapedeck's own events; of `webhook`.",
+    form: "`true`, `false`",
+    defaultText: "`false`",
   }),
   filter: z
     .unknown()
@@ -62,6 +67,15 @@ export const sinkFields = {
     form: "`whsec_` and base64",
   }),
 };
+
+/** Which field is not one of the sink's format, and why; undefined: all are. */
+export function formatError({
+  format,
+  cdevents,
+}: Pick<SinkDefinition, "format" | "cdevents">): { readonly field: string; readonly error: string } | undefined {
+  if (cdevents === true && format !== "webhook") return { field: "cdevents", error: "only webhook sends CDEvents" };
+  return undefined;
+}
 
 /** The body of a request for a sink. */
 export const sinkRequest = z.strictObject({

@@ -2,7 +2,7 @@ import type { SettingsReader } from "@tapedeck/shared/service/settings";
 import { isNamePart, nameForm } from "@tapedeck/shared/source";
 import { z } from "zod";
 import { type SinkDefinition, sinkNameForm, sinkNamePattern } from "./definition.ts";
-import { sinkFields } from "./requests.ts";
+import { formatError, sinkFields } from "./requests.ts";
 import { type AllowedHosts, targetError } from "./target/target-url.ts";
 
 /** A sink of the operator's settings. */
@@ -55,6 +55,8 @@ export function sinkSettings(read: SettingsReader, { workspace, page: ownPage }:
   for (const [index, { workspace: of, sink, definition }] of sinks.entries()) {
     const error = targetError(definition.target, allowed);
     if (error !== undefined) read.addError(`sinks.${index}.target: ${error}`);
+    const mismatch = formatError(definition);
+    if (mismatch !== undefined) read.addError(`sinks.${index}.${mismatch.field}: ${mismatch.error}`);
     const isTwice = sinks.findIndex((one) => one.workspace === of && one.sink === sink) !== index;
     if (isTwice) read.addError(`sinks.${index}.name: ${sink} is listed twice`);
   }

@@ -20,7 +20,7 @@ import {
 } from "./definition.ts";
 import type { Parked } from "./delivery/parking.ts";
 import { newSigningSecret } from "./format/standard-signature.ts";
-import { parkedRequest, rewindRequest, sinkRequest } from "./requests.ts";
+import { formatError, parkedRequest, rewindRequest, sinkRequest } from "./requests.ts";
 import type { SinkSettings } from "./settings.ts";
 import { type KnownSink, removeSink, type Sinks } from "./sinks.ts";
 import { shownTarget, targetError } from "./target/target-url.ts";
@@ -32,6 +32,7 @@ export type SinkJson = {
   readonly target: string;
   readonly format: SinkDefinition["format"];
   readonly mode: SinkDefinition["mode"];
+  readonly cdevents: boolean;
   readonly filter: SinkDefinition["filter"];
   /** The names of its headers. */
   readonly headers: readonly string[];
@@ -95,6 +96,8 @@ class SinkCalls implements SinksApi {
     const { name, secret: own, ...fields } = parsed(sinkRequest, body);
     const error = targetError(fields.target, this.#deps.settings.allowed);
     if (error !== undefined) throw invalidArgument(`target: ${error}`, "target");
+    const mismatch = formatError(fields);
+    if (mismatch !== undefined) throw invalidArgument(`${mismatch.field}: ${mismatch.error}`, mismatch.field);
     const known = await this.#known(caller);
     if (known.some(({ sink }) => sink === name)) throw invalidArgument(`there is a sink "${name}" already`, "name");
     if (known.length >= maxSinks) {
@@ -272,13 +275,14 @@ class SinkCalls implements SinksApi {
     const stored = (type: string) => entries.find((entry) => entry.type === type)?.value;
     const status = statusIn(stored("status"));
     const isHidden = onlyDeveloper(this.#deps.developers, caller) !== undefined;
-    const { target, format, mode, filter, headers, secret } = definition;
+    const { target, format, mode, cdevents = false, filter, headers, secret } = definition;
     return {
       name: sink,
       origin,
       target: shownTarget(target),
       format,
       mode,
+      cdevents,
       filter: isHidden ? {} : filter,
       headers: Object.keys(headers),
       signed: secret !== undefined,

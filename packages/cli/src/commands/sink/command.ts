@@ -28,6 +28,7 @@ and in order. Without a filter it gets all events. The secret that signs is prin
         .choices(["batched", "structured"])
         .default("batched"),
     )
+    .option("--cdevents", "send CDEvents instead of Tapedeck's own events")
     .option("--start <start>", "now, start, a position or a time", "now")
     .option(
       "--header <name:value>",
@@ -45,6 +46,7 @@ and in order. Without a filter it gets all events. The secret that signs is prin
       `
 Examples:
   tapedeck sink add ci https://hooks.example/tapedeck -k '*.failed'
+  tapedeck sink add delivery https://hooks.example/cdevents --cdevents
   tapedeck sink add all https://hooks.example/all --start start --header-env authorization=HOOK_AUTHORIZATION`,
     )
     .action(async (name: string, url: string, options: AddOptions) =>

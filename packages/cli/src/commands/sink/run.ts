@@ -13,6 +13,7 @@ export type AddOptions = SinkOptions &
   FilterOptions & {
     readonly format: string;
     readonly mode: string;
+    readonly cdevents?: boolean;
     readonly start: string;
     readonly header?: Readonly<Record<string, string>>;
     readonly headerEnv?: Readonly<Record<string, string>>;
@@ -47,13 +48,25 @@ const sinks = "/api/v1/sinks";
 const pathOf = (name: string, call = "") => `${sinks}/${encodeURIComponent(name)}${call}`;
 
 export async function addSink(name: string, target: string, options: AddOptions): Promise<void> {
-  const { url, json, format, mode, start, header = {}, headerEnv = {}, secretEnv, ...filter } = options;
+  const {
+    url,
+    json,
+    format,
+    mode,
+    cdevents = false,
+    start,
+    header = {},
+    headerEnv = {},
+    secretEnv,
+    ...filter
+  } = options;
   const headers = {
     ...header,
     ...Object.fromEntries(Object.entries(headerEnv).map(([of, from]) => [of, fromVariable(from)])),
   };
   const secret = secretEnv === undefined ? {} : { secret: fromVariable(secretEnv) };
-  const body = { name, target, format, mode, start, headers, filter: filterOf(filter), ...secret };
+  const own = { ...secret, ...(cdevents && { cdevents }) };
+  const body = { name, target, format, mode, start, headers, filter: filterOf(filter), ...own };
   const added = await apiAt(url).send<Sink & { readonly secret?: string }>("POST", sinks, body);
   if (json) {
     printJson(added);

@@ -3,7 +3,7 @@ import type { Offset } from "@tapedeck/shared/log/offset";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import type { TestResult } from "../definition.ts";
 import type { FormatReader, FormattedSink, SinkRequest } from "../format/format.ts";
-import { formats } from "../format/formats.ts";
+import { formatOf } from "../format/formats.ts";
 import type { SinkSettings } from "../settings.ts";
 import { HttpTarget } from "../target/http-target.ts";
 import { classOf } from "./answers.ts";
@@ -15,7 +15,7 @@ type ByHandSettings = Pick<SinkSettings, "allowed" | "page">;
 export function testSink(sink: ActiveSink, settings: ByHandSettings, signal: AbortSignal): Promise<TestResult> {
   return send(
     sink,
-    { epoch: "", requests: async (formatted) => [formats[sink.definition.format].test(new Date(), formatted)] },
+    { epoch: "", requests: async (formatted) => [formatOf(sink.definition).test(new Date(), formatted)] },
     settings,
     signal,
   );
@@ -32,7 +32,7 @@ export async function retryParked(
     recorded,
     position: formatPosition({ epoch: log.epoch, offset }),
   }));
-  const format = formats[sink.definition.format];
+  const format = formatOf(sink.definition);
   const requests = async (formatted: FormattedSink) => format.open(formatted, log).requests(events, signal);
   return send(sink, { epoch: log.epoch, requests }, settings, signal);
 }
@@ -45,8 +45,8 @@ async function send(
   settings: ByHandSettings,
   signal: AbortSignal,
 ): Promise<TestResult> {
-  const { format: formatName, mode, secret, headers, target: url } = definition;
-  const format = formats[formatName];
+  const { mode, secret, headers, target: url } = definition;
+  const format = formatOf(definition);
   const sink = { workspace, name, mode, secret, epoch, page: settings.page };
   using target = new HttpTarget({ url, allowed: settings.allowed });
   let status: number | null = null;

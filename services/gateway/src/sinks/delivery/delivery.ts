@@ -84,7 +84,9 @@ export class Delivery {
     if ("type" in requests) return { covered, refused: requests, count: events.length };
     for (const request of requests) {
       const answer = await this.#post(request, signal);
-      if (answer.type === "refused") return { covered, refused: answer, count: request.covers - covered };
+      // An event may have several requests, of which only the last one covers it.
+      const count = Math.max(1, request.covers - covered);
+      if (answer.type === "refused") return { covered, refused: answer, count };
       covered = request.covers;
     }
     return { covered, refused: undefined, count: 0 };

@@ -9,7 +9,7 @@ import type { SinkKey, SinkName, SinkStore } from "@tapedeck/shared/sinks/sink-s
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import { ulid } from "ulid";
 import { cursorIn, type SinkDefinition, type SinkStatus } from "../definition.ts";
-import { formats } from "../format/formats.ts";
+import { formatOf } from "../format/formats.ts";
 import type { SinkSettings } from "../settings.ts";
 import { HttpTarget } from "../target/http-target.ts";
 import type { Refused } from "./answers.ts";
@@ -151,7 +151,7 @@ export class RunningSink implements AsyncDisposable {
   async #pass(stopped: AbortSignal): Promise<void> {
     const { store, logOf, times, settings, counts } = this.#deps;
     const { workspace, sink } = this.#name;
-    const { format: formatName, mode, secret, headers, target: url, filter } = this.#definition;
+    const { mode, secret, headers, target: url, filter } = this.#definition;
     const log = await logOf(workspace);
     await using cursor = await this.#openCursor(log);
     using target = new HttpTarget({ url, allowed: settings.allowed, timeoutMs: times.requestMs });
@@ -161,7 +161,7 @@ export class RunningSink implements AsyncDisposable {
     this.#isWaiting = false;
     void this.report();
     const over = AbortSignal.any([stopped, cursor.lost]);
-    const format = formats[formatName];
+    const format = formatOf(this.#definition);
     const ofFormat: Filter = format.kinds === undefined ? {} : { kinds: format.kinds };
     const read = filter.kinds === undefined ? { ...filter, ...ofFormat } : filter;
     const delivery = new Delivery({

@@ -14,6 +14,7 @@ export const sink = z
     target: text("The origin of its target. The rest may be a secret.", "https://hooks.example/…"),
     format: z.enum(formatNames).describe("What its requests look like."),
     mode: z.enum(modes).describe("Whether a request has several events."),
+    cdevents: z.boolean().describe("Whether it sends CDEvents instead of Tapedeck's own events."),
     filter: z.partialRecord(z.enum(filterFields), z.array(z.string())).describe("Which events it gets; `{}`: all."),
     headers: z.array(z.string()).describe("The names of the headers that each request has."),
     signed: z.boolean().describe("Whether its requests are signed."),

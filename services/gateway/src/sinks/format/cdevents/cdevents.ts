@@ -1,0 +1,71 @@
+import { dateToJson, timeToJson } from "@tapedeck/shared/events/time-text";
+import { ulid } from "ulid";
+import { sequenceDigits } from "../../../transports/http/cloud-events.ts";
+import type { Format, FormattedSink, SinkEvent } from "../format.ts";
+import { type CloudEventTexts, cloudEventRequests, cloudEventTest, webhook } from "../webhook.ts";
+import { cdFacts, mappedKinds } from "./cd-facts.ts";
+import { type CdEvent, specVersion, toCdEvent } from "./cdevent.ts";
+import { Commits } from "./commits.ts";
+
+/** CDEvents in CloudEvents, as the binding of the specification has them. Events without a counterpart are not sent. */
+export const cdEvents: Format = {
+  ...webhook,
+  kinds: mappedKinds,
+
+  open(sink, reader) {
+    const commits = new Commits(reader, sink.workspace);
+    return {
+      async requests(events, signal) {
+        const texts: CloudEventTexts[] = [];
+        for (const event of events) {
+          const isBuilt = event.recorded.event.kind === "build.succeeded";
+          const commit = isBuilt ? await commits.at(event.recorded, signal) : undefined;
+          texts.push({ position: event.position, texts: textsOf(event, commit, sink) });
+        }
+        return cloudEventRequests(texts, sink.mode);
+      },
+    };
+  },
+
+  /** A custom event, as the specification calls those of tools. */
+  test(at, { workspace, name, mode }) {
+    const id = `test_${ulid(at.getTime())}`;
+    const context = {
+      specversion: specVersion,
+      id,
+      source: `/sinks/${encodeURI(workspace)}/${name}`,
+      type: "dev.cdeventsx.tapedeck-sink.tested.0.1.0",
+      timestamp: at.toISOString(),
+    };
+    return cloudEventTest(id, cloudEvent({ context, subject: { id: name, content: {} } }, {}), mode);
+  },
+};
+
+function textsOf({ recorded, position }: SinkEvent, commit: string | undefined, { page }: FormattedSink) {
+  const { event, recordedAt, offset } = recorded;
+  const at = event.occurred_at ?? event.observed_at;
+  const timestamp = at === undefined ? dateToJson(recordedAt) : timeToJson(at);
+  const extensions = {
+    sequence: String(offset).padStart(sequenceDigits, "0"),
+    tapedeckposition: position,
+    recordedtime: dateToJson(recordedAt),
+  };
+  return cdFacts(event, { page, position, commit }).map((fact) =>
+    cloudEvent(toCdEvent(fact, event, timestamp), extensions),
+  );
+}
+
+function cloudEvent(data: CdEvent, extensions: Readonly<Record<string, string>>): string {
+  const { id, source, type, timestamp } = data.context;
+  return JSON.stringify({
+    specversion: "1.0",
+    id,
+    source,
+    type,
+    subject: data.subject.id,
+    time: timestamp,
+    datacontenttype: "application/json",
+    ...extensions,
+    data,
+  });
+}
