@@ -2,11 +2,14 @@ import { mkdtemp } from "node:fs/promises";
 import { join } from "node:path";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { ServerWatch } from "@tapedeck/shared/log/cluster/server-watch";
 import { connectLogs } from "@tapedeck/shared/log/connect-log";
 import { LogNotReadyError, openLog } from "@tapedeck/shared/log/jetstream";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { endOf, logStart, offsetOf } from "@tapedeck/shared/log/offset";
-import { streamOf } from "@tapedeck/shared/log/subjects";
+import { endsStream, streamOf } from "@tapedeck/shared/log/subjects";
+import { silentLogger } from "@tapedeck/shared/service/logger";
+import { connectNats } from "@tapedeck/shared/service/nats";
 import { sourceName } from "@tapedeck/shared/source";
 import { newEvent, testWriter } from "@tapedeck/shared/testing/log-messages";
 import { connectThroughRestarts } from "@tapedeck/shared/testing/nats-connection";
@@ -168,6 +171,24 @@ it("a follower does not take the end of a server that was cut off for that of an
   expect((await next).value?.offset).toBe(offsetOf(6));
   expect((await reader.bounds()).lastOffset).toBe(endOf(6));
   over.abort();
+});
+
+it("a server that is cut off, and answers for itself, is left for another one", async () => {
+  await using log = await startThree();
+  const { nats, leader, follower } = log;
+  await using made = await openOn(nats, leader);
+  const jsm = await jetstreamManager(made.nc, { checkAPI: false });
+  await jsm.streams.add({ name: endsStream, subjects: ["ends"], num_replicas: 3 });
+  await nats.whole([streamOf("default"), endsStream]);
+  nats.cutOff(follower, { clients: false });
+  const nc = await connectNats("test", { url: nats.urlOf(follower) }, silentLogger);
+  const { streams } = await jetstreamManager(nc, { checkAPI: false, timeout: 2_000 });
+  const knowsNoLeader = async () => (await streams.info(endsStream)).cluster?.leader_since === undefined;
+  await until(knowsNoLeader, { message: "its own answer" });
+  nc.setServers([nats.urlOf(follower), nats.urlOf(leader)]);
+  await using _watch = new ServerWatch(nc, { hasOthers: true, logger: silentLogger });
+  await until(() => nc.getServer() === nats.urlOf(leader), { message: "the other server" });
+  await nc.close();
 });
 
 it("a log whose servers elect a leader is no log that can't be used", async () => {

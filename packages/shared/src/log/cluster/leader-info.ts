@@ -1,4 +1,4 @@
-import type { JetStreamManager, StreamInfo, StreamInfoRequestOptions } from "@nats-io/jetstream";
+import type { JetStreamManager, PeerInfo, StreamInfo, StreamInfoRequestOptions } from "@nats-io/jetstream";
 
 /** A leader that has not heard from a replica for so long has lost it: the others may elect another one from then on. */
 export const silenceMs = 4_000;
@@ -28,14 +28,22 @@ export async function infoOfLeader(
   return info;
 }
 
-/** Only the leader itself says since when it leads. */
+/**
+ * Whether the answer came from the leader, which is in touch with so many of its followers that it can write. Only the leader
+ * itself says since when it leads.
+ */
 export function isOfLeader({ config, cluster }: Pick<StreamInfo, "config" | "cluster">): boolean {
   if (config.num_replicas <= 1) return true;
   return cluster?.leader_since !== undefined && hasQuorum(cluster.replicas ?? [], silenceMs);
 }
 
-/** Whether a leader is in touch with so many of its followers that it can write; `active` is in nanoseconds. */
-export function hasQuorum(followers: readonly { readonly active: number }[], withinMs: number): boolean {
-  const reachable = followers.filter(({ active }) => active < withinMs * 1_000_000).length;
+type Follower = Partial<Pick<PeerInfo, "active" | "offline">>;
+
+/**
+ * Whether a leader is in touch with a majority. `active` is in nanoseconds, and 0 also for a follower that was never heard of:
+ * then only `offline` shows that it is away.
+ */
+export function hasQuorum(followers: readonly Follower[], withinMs: number): boolean {
+  const reachable = followers.filter(({ active = 0, offline }) => !offline && active < withinMs * 1_000_000).length;
   return reachable + 1 > (followers.length + 1) / 2;
 }

@@ -125,6 +125,9 @@ it.each([
   { followers: seen(5, 60), has: false },
   { followers: seen(1, 1, 60, 60), has: true },
   { followers: seen(1, 60, 60, 60), has: false },
+  { followers: [...seen(0, 0.1), { active: 0, offline: true }], has: true },
+  { followers: [...seen(0.1), ...seen(0, 0, 0).map((one) => ({ ...one, offline: true }))], has: false },
+  { followers: [{ offline: true }, { offline: true }], has: false },
 ])("a leader that last heard of $followers can write: $has", ({ followers, has }) => {
   expect(hasQuorum(followers, 4_000)).toBe(has);
 });

@@ -5,7 +5,7 @@ import { abortable } from "../../sync/abortable.ts";
 import { backoff, delay } from "../../sync/delay.ts";
 import { Notifier } from "../../sync/notifier.ts";
 import { endsStream } from "../subjects.ts";
-import { hasQuorum, silenceMs } from "./leader-info.ts";
+import { isOfLeader } from "./leader-info.ts";
 
 export type ServerWatchOptions = {
   /** Whether settings name more than one server. A server may also name others of its cluster. */
@@ -122,18 +122,17 @@ export class ServerWatch implements AsyncDisposable {
   }
 
   /**
-   * The ends have as many replicas as the logs. A leader that was cut off answers for some more seconds, so its answer must
-   * say which replicas it hears from.
+   * The ends have as many replicas as the logs. Only the answer of their leader shows that the server reaches the others: one that
+   * is cut off answers from its own replica.
    */
   async #isInTouch(): Promise<boolean> {
     const { timeoutMs } = this.#times;
     const request = this.#nats.request(`$JS.API.STREAM.INFO.${endsStream}`, "", { timeout: timeoutMs });
     try {
       const info = (await abortable(request, this.#over.signal)).json<
-        Partial<StreamInfo> & { readonly error?: { readonly err_code: number } }
+        StreamInfo | { readonly error: { readonly err_code: number } }
       >();
-      if (info.error !== undefined) return info.error.err_code === streamNotFound;
-      return hasQuorum(info.cluster?.replicas ?? [], silenceMs);
+      return "error" in info ? info.error.err_code === streamNotFound : isOfLeader(info);
     } catch {
       request.catch(() => {}); // its answer may come after the last wait for it
       return this.#over.signal.aborted;
