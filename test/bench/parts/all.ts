@@ -6,6 +6,7 @@ import { idle } from "./idle.ts";
 import { ingest } from "./ingest.ts";
 import { live } from "./live.ts";
 import { mcp } from "./mcp.ts";
+import { memory } from "./memory.ts";
 import { peers } from "./peers/peers.ts";
 import { projection } from "./projection.ts";
 import { realSkaffold } from "./real-skaffold.ts";
@@ -29,6 +30,7 @@ export const parts = {
   mcp,
   live,
   idle,
+  memory,
   harm,
   workspaces,
   peers,
@@ -67,6 +69,7 @@ const sizeMatters: Readonly<Record<PartName, SizeMatters>> = {
   fanout: "no",
   live: "no",
   idle: "no",
+  memory: "duration",
   harm: "no",
   workspaces: "no",
   peers: "no",

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import nodeModule from "node:module";
 import { surviveDiscardedSockets } from "./discarded-sockets.ts";
+import { IdleCollection } from "./idle-collection.ts";
 import type { Logger } from "./logger.ts";
 import { SettingsError } from "./settings.ts";
 import { tellSystemd } from "./systemd.ts";
@@ -57,6 +58,7 @@ export async function runService(log: Logger, start: () => Promise<Service>): Pr
     // Node would store its compile cache only at exit, which a killed process never reaches.
     nodeModule.flushCompileCache?.();
     const supervised = tellSystemd();
+    using _atRest = new IdleCollection();
     if (!shutdown.signal.aborted) await once(shutdown.signal, "abort");
     log.info("stopping");
     supervised.stopping();
