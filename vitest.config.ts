@@ -60,7 +60,7 @@ export default defineConfig(({ mode }) => {
     test: {
       globalSetup: ["packages/shared/src/testing/servers.ts"],
       sequence: { sequencer: LongestFirst },
-      // The NATS client may write to a socket that it has discarded (see service/discarded-sockets.ts): no other
+      // The NATS client may write to a socket that it has discarded (see service/process/discarded-sockets.ts): no other
       // uncaught error is ignored.
       onUnhandledError({ message, stack = "" }) {
         if (message === "write after end" && stack.includes("node_transport")) return false;

@@ -1,5 +1,5 @@
 import { inspect } from "node:util";
-import { surviveDiscardedSockets } from "@tapedeck/shared/service/discarded-sockets";
+import { surviveDiscardedSockets } from "@tapedeck/shared/service/process/discarded-sockets";
 import { version } from "@tapedeck/shared/version";
 import { Command, Option } from "commander";
 import { commandsFor } from "./commands/all.ts";

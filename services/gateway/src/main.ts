@@ -1,5 +1,5 @@
-import { runService } from "@tapedeck/shared/service/lifecycle";
 import { createLogger } from "@tapedeck/shared/service/logger";
+import { runService } from "@tapedeck/shared/service/process/lifecycle";
 import { settingsSources } from "@tapedeck/shared/service/settings";
 import { readConfig } from "./config.ts";
 import { startGateway } from "./gateway.ts";

@@ -1,7 +1,7 @@
 import type { WaitingResponse } from "@tapedeck/proto/tapedeck/v1/maintain";
 import { startHealthServer } from "@tapedeck/shared/service/health";
-import type { Service } from "@tapedeck/shared/service/lifecycle";
 import type { Logger } from "@tapedeck/shared/service/logger";
+import type { Service } from "@tapedeck/shared/service/process/lifecycle";
 import { openCertificate } from "@tapedeck/shared/service/tls/certificate";
 import { namePart, type SourceName, sourceName } from "@tapedeck/shared/source";
 import { type IngestConfig, spillOfEach } from "./config.ts";

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
-import type { ServiceReport } from "@tapedeck/shared/service/lifecycle";
+import type { ServiceReport } from "@tapedeck/shared/service/process/lifecycle";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import { startTimer, stopTimer } from "@tapedeck/shared/sync/timers";
 import { CommandError } from "../../command-error.ts";

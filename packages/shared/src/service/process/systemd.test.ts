@@ -2,8 +2,8 @@ import { spawn } from "node:child_process";
 import { chmod, readFile, writeFile } from "node:fs/promises";
 import { delimiter, join } from "node:path";
 import { expect, it } from "vitest";
-import { temporaryFolder } from "../testing/temporary-folder.ts";
-import { until } from "../testing/until.ts";
+import { temporaryFolder } from "../../testing/temporary-folder.ts";
+import { until } from "../../testing/until.ts";
 
 const program = `
 import { tellSystemd } from ${JSON.stringify(join(import.meta.dirname, "systemd.ts"))};

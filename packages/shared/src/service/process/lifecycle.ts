@@ -1,9 +1,9 @@
 import { once } from "node:events";
 import nodeModule from "node:module";
+import type { Logger } from "../logger.ts";
+import { SettingsError } from "../settings.ts";
 import { surviveDiscardedSockets } from "./discarded-sockets.ts";
 import { IdleCollection } from "./idle-collection.ts";
-import type { Logger } from "./logger.ts";
-import { SettingsError } from "./settings.ts";
 import { tellSystemd } from "./systemd.ts";
 
 /** A running service, as its main function runs it. */

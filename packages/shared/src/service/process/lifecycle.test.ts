@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
-import { until } from "../testing/until.ts";
+import { until } from "../../testing/until.ts";
 
 /** Runs a service as a process of its own; its start is the given source text. */
 function run(start: string) {

@@ -1,11 +1,11 @@
 import { getHeapStatistics, setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { startInterval, stopTimer, type Timer } from "../sync/timers.ts";
+import { startInterval, stopTimer, type Timer } from "../../sync/timers.ts";
 
 /** How often it is looked whether the process is at rest. */
 const defaultWindowMs = 30_000;
 
-/** Less of a core than this is rest. */
+/** A process that uses less of a core is at rest. */
 const restShare = 0.02;
 
 /** With less than this beyond what the last collection left, another one would give next to nothing back. */

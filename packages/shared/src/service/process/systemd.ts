@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { startInterval } from "../sync/timers.ts";
+import { startInterval } from "../../sync/timers.ts";
 
 /**
  * Reports this process's state to systemd, which has started it. Node has no datagram sockets, so systemd's own program
