@@ -33,6 +33,16 @@ describe("labels", () => {
     expect(await sessionLabels(repository, {})).not.toHaveProperty("branch");
   });
 
+  it("have the span in which the command runs, if the environment has a valid one", async () => {
+    const span = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    expect(await sessionLabels(folder(), { TRACEPARENT: span })).toMatchObject({ traceparent: span });
+    const later = await sessionLabels(folder(), { TRACEPARENT: `cc${span.slice(2)}-token` });
+    expect(later).toMatchObject({ traceparent: `cc${span.slice(2)}` });
+    for (const wrong of ["", "secret", `${span}-more`, span.toUpperCase()]) {
+      expect(await sessionLabels(folder(), { TRACEPARENT: wrong })).not.toHaveProperty("traceparent");
+    }
+  });
+
   it.each([
     ["https://github.com/acme/shop.git", "https://github.com/acme/shop"],
     ["https://alice:secret@github.com/acme/shop", "https://github.com/acme/shop"],

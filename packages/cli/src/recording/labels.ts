@@ -1,6 +1,12 @@
 import { hostname } from "node:os";
 import { ownValue } from "@tapedeck/shared/own-value";
 import { loginName } from "@tapedeck/shared/service/login-name";
+import {
+  parseTraceParent,
+  traceParentLabel,
+  traceParentLength,
+  traceParentVariable,
+} from "@tapedeck/shared/traceparent";
 import { git } from "./git.ts";
 
 export type Labels = Readonly<Record<string, string>>;
@@ -93,7 +99,15 @@ export async function sessionLabels(
   folder: string,
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<Labels> {
-  return { host: hostname(), user: loginName(), ...(await gitLabels(folder)), ...ciLabels(env) };
+  return { host: hostname(), user: loginName(), ...(await gitLabels(folder)), ...ciLabels(env), ...traceLabels(env) };
+}
+
+/** The span in which the command runs, if what started it says so. */
+function traceLabels(env: Readonly<Record<string, string | undefined>>): Labels {
+  const written = ownValue(env, traceParentVariable);
+  return written === undefined || parseTraceParent(written) === undefined
+    ? {}
+    : { [traceParentLabel]: written.slice(0, traceParentLength) };
 }
 
 export function ciLabels(env: Readonly<Record<string, string | undefined>>): Labels {
