@@ -1,5 +1,6 @@
-import { mkdtemp } from "node:fs/promises";
+import { mkdtemp, readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { spansOf } from "@tapedeck/gateway/sinks/testing/received-spans";
 import { type Receiver, startReceiver } from "@tapedeck/gateway/sinks/testing/receiver";
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import { sourceName } from "@tapedeck/shared/source";
@@ -32,7 +33,7 @@ beforeAll(async () => {
 });
 
 async function tapedeck(...args: readonly string[]) {
-  const env = { TAPEDECK_URL: `http://${stack.http}`, HOOK_TOKEN: "Bearer 1234" };
+  const env = { TAPEDECK_URL: `http://${stack.http}`, HOOK_TOKEN: "Bearer 1234", HONEYCOMB_API_KEY: "5678" };
   await using cli = startCli(args, { cwd, env });
   return { code: await cli.ended, out: cli.stdout(), err: cli.stderr() };
 }
@@ -110,3 +111,46 @@ it("tapedeck sink lists parked events, delivers them once more and gives them up
   expect(await tapedeck("sink", "drop", "parking")).toEqual({ code: 0, out: "dropped 1\n", err: "" });
   expect((await tapedeck("sink", "parked", "parking")).out).toBe("No events are parked.\n");
 });
+
+/** The lines of a page that add a sink, with a target of this machine. */
+function addLines(page: string): readonly string[][] {
+  const lines = page.split("\n").filter((line) => line.startsWith("tapedeck sink add "));
+  return lines.map((line) =>
+    line
+      .split(" ")
+      .slice(1)
+      .map((word) => word.replace(/^https:\/\/[^/]+/, new URL(receiver.url).origin)),
+  );
+}
+
+it("tapedeck sink takes the lines of docs/otlp.md, sends traces, and warns of old ones", async () => {
+  const page = await readFile(new URL("../../docs/otlp.md", import.meta.url), "utf8");
+  const lines = addLines(page);
+  expect(lines.length).toBeGreaterThan(1);
+  for (const line of lines) {
+    const added = await tapedeck(...line, "--start", "start");
+    expect(added).toMatchObject({ code: 0, out: expect.stringMatching(/^added traces, which delivers to [^\n]*\n$/) });
+    expect(await tapedeck("sink", "test", "traces")).toEqual({
+      code: 0,
+      out: "traces: its target accepts (204)\n",
+      err: "",
+    });
+    await writer.append(1, { kind: "loop.started", operation, occurred_at: { seconds: 1_000_000_000n, nanos: 0 } });
+    await writer.append(1, { kind: "loop.succeeded", operation });
+    const spans = () =>
+      receiver.requests.flatMap((request) => spansOf(request)).filter(({ name }) => name === "RUN shop");
+    await until(() => spans().length > 0, { message: "the trace" });
+    expect(receiver.requests.at(-1)?.path).toBe(new URL(line[3] ?? "").pathname);
+    await tapedeck("sink", "rewind", "traces", "--to", "start");
+    await tapedeck("sink", "remove", "traces");
+  }
+  await tapedeck("sink", "add", "old", receiver.url, "--format", "otlp", "-k", "loop.*", "--start", "start");
+  expect(await tapedeck("sink", "test", "old")).toMatchObject({
+    code: 0,
+    err: expect.stringMatching(/^old: it delivers spans of more than a day ago next: .*\n$/),
+  });
+  const refused = await tapedeck("sink", "add", "no", receiver.url, "--live");
+  expect(refused).toMatchObject({ code: 1, err: expect.stringContaining("live: only otlp sends spans") });
+});
+
+const operation = { kind: "loop", subject: "", runner: 1, loop: 1 };

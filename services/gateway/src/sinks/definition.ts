@@ -5,7 +5,7 @@ import { z } from "zod";
 export const sinkNameForm = "1–63 lower-case letters, digits and -, a letter or digit at both ends";
 export const sinkNamePattern = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
-export const formatNames = ["webhook"] as const;
+export const formatNames = ["webhook", "otlp"] as const;
 export type FormatName = (typeof formatNames)[number];
 
 export const modes = ["batched", "structured"] as const;
@@ -26,6 +26,8 @@ const definitionSchema = z.object({
   /** CDEvents instead of Tapedeck's own events. */
   cdevents: z.boolean().optional(),
   filter: storedFilter,
+  /** Spans are sent at their start, too; of `otlp`. */
+  live: z.boolean().optional(),
   /** Sent with each request; values may be secrets. */
   headers: z.record(z.string(), z.string()),
   /** Signs requests; absent: they are not signed. */
@@ -98,4 +100,7 @@ export const statusIn = reading(statusSchema);
 export const parkedIn = reading(parkedSchema);
 
 /** What a target has answered to one request by hand. `status` null: nothing. */
-export type TestResult = { readonly accepted: boolean; readonly status: number | null; readonly error: string | null };
+export type SentResult = { readonly accepted: boolean; readonly status: number | null; readonly error: string | null };
+
+/** `warning`: what may happen to what the sink delivers next. */
+export type TestResult = SentResult & { readonly warning: string | null };

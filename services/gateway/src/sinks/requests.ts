@@ -21,13 +21,21 @@ const refined = (check: (text: string) => string | undefined) =>
 /** The parts of a sink that both an admin and the operator give. */
 export const sinkFields = {
   target: z.string().min(1).meta({ description: "Where requests are posted.", form: "URL" }),
-  format: z.enum(formatNames).default("webhook").meta({ description: "What requests look like.", form: "`webhook`" }),
+  format: z
+    .enum(formatNames)
+    .default("webhook")
+    .meta({ description: "What requests look like.", form: "`webhook`, `otlp`" }),
   mode: z.enum(modes).default("batched").meta({
     description: "Up to 100 events in a request, or one.",
     form: "`batched`, `structured`",
   }),
   cdevents: z.boolean().optional().meta({
     description: "Sends [CDEvents](sinks.md#cdevents) instead of Tapedeck's own events; of `webhook`.",
+    form: "`true`, `false`",
+    defaultText: "`false`",
+  }),
+  live: z.boolean().optional().meta({
+    description: "Sends [spans at their start, too](otlp.md#spans-while-they-run); of `otlp`.",
     form: "`true`, `false`",
     defaultText: "`false`",
   }),
@@ -72,8 +80,14 @@ export const sinkFields = {
 export function formatError({
   format,
   cdevents,
-}: Pick<SinkDefinition, "format" | "cdevents">): { readonly field: string; readonly error: string } | undefined {
+  live,
+  secret,
+}: Pick<SinkDefinition, "format" | "cdevents" | "live" | "secret">):
+  | { readonly field: string; readonly error: string }
+  | undefined {
   if (cdevents === true && format !== "webhook") return { field: "cdevents", error: "only webhook sends CDEvents" };
+  if (live === true && format !== "otlp") return { field: "live", error: "only otlp sends spans" };
+  if (secret !== undefined && format !== "webhook") return { field: "secret", error: "only webhook signs requests" };
   return undefined;
 }
 

@@ -12,6 +12,7 @@ import { onlyDeveloper } from "../privacy/own-developer.ts";
 import {
   cursorIn,
   maxSinks,
+  type SentResult,
   type SinkDefinition,
   type SinkStatus,
   sinkNamePattern,
@@ -33,6 +34,7 @@ export type SinkJson = {
   readonly format: SinkDefinition["format"];
   readonly mode: SinkDefinition["mode"];
   readonly cdevents: boolean;
+  readonly live: boolean;
   readonly filter: SinkDefinition["filter"];
   /** The names of its headers. */
   readonly headers: readonly string[];
@@ -46,7 +48,7 @@ export type SinkJson = {
   readonly failingSince: string | null;
 };
 
-export type ParkedResult = TestResult & { readonly position: string };
+export type ParkedResult = SentResult & { readonly position: string };
 
 /** The sinks of the caller's workspace. Everything throws TapedeckError. */
 export type SinksApi = {
@@ -96,7 +98,7 @@ class SinkCalls implements SinksApi {
     const { name, secret: own, ...fields } = parsed(sinkRequest, body);
     const error = targetError(fields.target, this.#deps.settings.allowed);
     if (error !== undefined) throw invalidArgument(`target: ${error}`, "target");
-    const mismatch = formatError(fields);
+    const mismatch = formatError({ ...fields, secret: own });
     if (mismatch !== undefined) throw invalidArgument(`${mismatch.field}: ${mismatch.error}`, mismatch.field);
     const known = await this.#known(caller);
     if (known.some(({ sink }) => sink === name)) throw invalidArgument(`there is a sink "${name}" already`, "name");
@@ -105,17 +107,20 @@ class SinkCalls implements SinksApi {
     }
     const log = await this.#deps.logOf(workspace);
     const offset = await positions(() => log).resolveAfter(fields.start);
-    const secret = own ?? newSigningSecret();
+    const secret = own ?? (fields.format === "webhook" ? newSigningSecret() : undefined);
     const made = { createdAt: new Date().toISOString(), epoch: log.epoch };
     const of = { workspace, sink: name };
     await this.#changing(async (store) => {
       // What is left of an earlier one of this name counts for nothing.
       await removeSink(store, of);
       await this.#putCursor(store, of, formatPosition({ epoch: log.epoch, offset }));
-      await store.put({ ...of, type: "sink" }, { ...fields, secret, ...made });
+      await store.put({ ...of, type: "sink" }, { ...fields, ...(secret !== undefined && { secret }), ...made });
     });
     this.#deps.audit("sink.added", caller, { sink: name, target: shownTarget(fields.target), format: fields.format });
-    return { ...(await this.#shown(await this.#find(name, caller), caller)), ...(own === undefined && { secret }) };
+    return {
+      ...(await this.#shown(await this.#find(name, caller), caller)),
+      ...(own === undefined && secret !== undefined && { secret }),
+    };
   }
 
   pause(name: string, caller: CallContext) {
@@ -158,15 +163,19 @@ class SinkCalls implements SinksApi {
 
   async test(name: string, caller: CallContext) {
     const found = await this.#changeable(name, caller);
-    const { testSink } = await import("./delivery/by-hand.ts");
+    const { workspace } = caller;
+    const { testSink, warningOf } = await import("./delivery/by-hand.ts");
     const result = await testSink(found, this.#deps.settings, caller.signal);
+    const { value } = await answered(this.#deps.sinks.store().get({ workspace, sink: found.sink, type: "cursor" }));
+    const log = await this.#deps.logOf(workspace);
+    const warning = await warningOf(found, { log, cursor: cursorIn(value)?.position }, caller.signal).catch(() => null);
     const { accepted, status } = result;
     this.#deps.audit("sink.tested", caller, {
       sink: name,
       accepted: String(accepted),
       ...(status !== null && { status }),
     });
-    return result;
+    return { ...result, warning };
   }
 
   async parked(name: string, caller: CallContext) {
@@ -275,7 +284,7 @@ class SinkCalls implements SinksApi {
     const stored = (type: string) => entries.find((entry) => entry.type === type)?.value;
     const status = statusIn(stored("status"));
     const isHidden = onlyDeveloper(this.#deps.developers, caller) !== undefined;
-    const { target, format, mode, cdevents = false, filter, headers, secret } = definition;
+    const { target, format, mode, cdevents = false, live = false, filter, headers, secret } = definition;
     return {
       name: sink,
       origin,
@@ -283,6 +292,7 @@ class SinkCalls implements SinksApi {
       format,
       mode,
       cdevents,
+      live,
       filter: isHidden ? {} : filter,
       headers: Object.keys(headers),
       signed: secret !== undefined,

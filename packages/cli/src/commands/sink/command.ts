@@ -16,19 +16,22 @@ const named = (name: string) => where(new Command(name).argument("<name>", "the 
 const addCommand = () =>
   where(addSourceFlags(new Command("add").argument("<name>", "its name").argument("<url>", "where events are posted")))
     .summary("deliver events to a URL as they are recorded")
-    .description(`Delivers the events of the workspace to a URL as they are recorded: as CloudEvents, signed as Standard Webhooks, at least once, \
-and in order. Without a filter it gets all events. The secret that signs is printed once.`)
+    .description(`Delivers the events of the workspace to a URL as they are recorded: as CloudEvents, signed as Standard Webhooks, or \
+as traces over OTLP; at least once, and in order. Without a filter it gets all events. The secret that signs is printed once.`)
     .option("-k, --kind <kind>", "only these kinds: build.failed, build.*, *.failed; repeatable", collectList)
     .option("--session <ulid>", "only these sessions; repeatable", collectList)
     .option("--subject <name>", "only these artifacts, resources, pods …; repeatable", collectList)
     .option("--outcome <outcome>", "only these outcomes; repeatable", collectList)
-    .addOption(new Option("--format <format>", "what requests look like").choices(["webhook"]).default("webhook"))
+    .addOption(
+      new Option("--format <format>", "what requests look like").choices(["webhook", "otlp"]).default("webhook"),
+    )
     .addOption(
       new Option("--mode <mode>", "several events in a request, or one")
         .choices(["batched", "structured"])
         .default("batched"),
     )
     .option("--cdevents", "send CDEvents instead of Tapedeck's own events")
+    .option("--live", "with otlp: send spans at their start, too")
     .option("--start <start>", "now, start, a position or a time", "now")
     .option(
       "--header <name:value>",
@@ -47,7 +50,8 @@ and in order. Without a filter it gets all events. The secret that signs is prin
 Examples:
   tapedeck sink add ci https://hooks.example/tapedeck -k '*.failed'
   tapedeck sink add delivery https://hooks.example/cdevents --cdevents
-  tapedeck sink add all https://hooks.example/all --start start --header-env authorization=HOOK_AUTHORIZATION`,
+  tapedeck sink add all https://hooks.example/all --start start --header-env authorization=HOOK_AUTHORIZATION
+  tapedeck sink add traces https://collector.example/v1/traces --format otlp`,
     )
     .action(async (name: string, url: string, options: AddOptions) =>
       (await import("./run.ts")).addSink(name, url, options),

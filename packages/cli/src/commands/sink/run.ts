@@ -14,6 +14,7 @@ export type AddOptions = SinkOptions &
     readonly format: string;
     readonly mode: string;
     readonly cdevents?: boolean;
+    readonly live?: boolean;
     readonly start: string;
     readonly header?: Readonly<Record<string, string>>;
     readonly headerEnv?: Readonly<Record<string, string>>;
@@ -35,6 +36,7 @@ type Sink = {
 };
 
 type Result = { readonly accepted: boolean; readonly status: number | null; readonly error: string | null };
+type TestResult = Result & { readonly warning: string | null };
 type Parked = {
   readonly position: string;
   readonly event: string;
@@ -54,6 +56,7 @@ export async function addSink(name: string, target: string, options: AddOptions)
     format,
     mode,
     cdevents = false,
+    live = false,
     start,
     header = {},
     headerEnv = {},
@@ -65,7 +68,7 @@ export async function addSink(name: string, target: string, options: AddOptions)
     ...Object.fromEntries(Object.entries(headerEnv).map(([of, from]) => [of, fromVariable(from)])),
   };
   const secret = secretEnv === undefined ? {} : { secret: fromVariable(secretEnv) };
-  const own = { ...secret, ...(cdevents && { cdevents }) };
+  const own = { ...secret, ...(cdevents && { cdevents }), ...(live && { live }) };
   const body = { name, target, format, mode, start, headers, filter: filterOf(filter), ...own };
   const added = await apiAt(url).send<Sink & { readonly secret?: string }>("POST", sinks, body);
   if (json) {
@@ -118,9 +121,10 @@ export async function removeSink(name: string, { url, json }: SinkOptions): Prom
 }
 
 export async function testSink(name: string, { url, json }: SinkOptions): Promise<void> {
-  const result = await apiAt(url).send<Result>("POST", pathOf(name, "/test"));
+  const result = await apiAt(url).send<TestResult>("POST", pathOf(name, "/test"));
   if (json) printJson(result);
   else if (result.accepted) print(`${name}: its target accepts (${result.status})`);
+  if (!json && result.warning !== null) printError(`${name}: ${result.warning}.`);
   if (!result.accepted) throw new CommandError(`${name}: its target does not accept: ${result.error}.`);
 }
 

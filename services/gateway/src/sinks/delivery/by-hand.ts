@@ -1,18 +1,22 @@
-import type { LogReader } from "@tapedeck/shared/log/log";
+import { toSubjects } from "@tapedeck/shared/filter/subjects";
+import type { LogReader, ReadFrom } from "@tapedeck/shared/log/log";
 import type { Offset } from "@tapedeck/shared/log/offset";
+import { OutOfRangeError } from "@tapedeck/shared/log/out-of-range";
 import { formatPosition } from "@tapedeck/shared/log/position";
-import type { TestResult } from "../definition.ts";
+import { msOfTimestamp } from "@tapedeck/shared/time/timestamp";
+import type { SentResult } from "../definition.ts";
 import type { FormatReader, FormattedSink, SinkRequest } from "../format/format.ts";
 import { formatOf } from "../format/formats.ts";
 import type { SinkSettings } from "../settings.ts";
 import { HttpTarget } from "../target/http-target.ts";
 import { classOf } from "./answers.ts";
 import type { ActiveSink } from "./running-sinks.ts";
+import { continued, startOffset } from "./start-offset.ts";
 
 type ByHandSettings = Pick<SinkSettings, "allowed" | "page">;
 
 /** Sends a request without an event, once. */
-export function testSink(sink: ActiveSink, settings: ByHandSettings, signal: AbortSignal): Promise<TestResult> {
+export function testSink(sink: ActiveSink, settings: ByHandSettings, signal: AbortSignal): Promise<SentResult> {
   return send(
     sink,
     { epoch: "", requests: async (formatted) => [formatOf(sink.definition).test(new Date(), formatted)] },
@@ -21,13 +25,47 @@ export function testSink(sink: ActiveSink, settings: ByHandSettings, signal: Abo
   );
 }
 
+/** What may happen to the events that the sink delivers, from its start on and next; null: nothing of note. */
+export async function warningOf(
+  { workspace, definition }: ActiveSink,
+  { log, cursor }: { readonly log: LogReader; readonly cursor: string | undefined },
+  signal: AbortSignal,
+): Promise<string | null> {
+  const { ofOldEvents } = formatOf(definition);
+  if (ofOldEvents === undefined) return null;
+  const subjects = toSubjects(definition.filter, workspace);
+  const offsets = [
+    ...(cursor === undefined ? [] : [continued(log, cursor)]),
+    ...(definition.start === "now" ? [] : [await startOffset(log, definition.start)]),
+  ];
+  for (const afterOffset of offsets) if (await isOld(log, { afterOffset, subjects }, signal)) return ofOldEvents;
+  return null;
+}
+
+async function isOld(log: LogReader, from: ReadFrom, signal: AbortSignal): Promise<boolean> {
+  const { lastOffset } = await log.bounds();
+  try {
+    for await (const { event, recordedAt } of log.history(from, lastOffset, signal)) {
+      const at = event.occurred_at === undefined ? recordedAt.getTime() : msOfTimestamp(event.occurred_at);
+      return Date.now() - at > oldMs;
+    }
+    return false;
+  } catch (error) {
+    // What follows it is gone, and so was old.
+    if (error instanceof OutOfRangeError) return true;
+    throw error;
+  }
+}
+
+const oldMs = 24 * 3_600_000;
+
 /** Sends a parked event, once. */
 export async function retryParked(
   sink: ActiveSink,
   { log, offset }: { readonly log: FormatReader & Pick<LogReader, "epoch">; readonly offset: Offset },
   settings: ByHandSettings,
   signal: AbortSignal,
-): Promise<TestResult> {
+): Promise<SentResult> {
   const events = (await Array.fromAsync(log.read([offset], signal))).map((recorded) => ({
     recorded,
     position: formatPosition({ epoch: log.epoch, offset }),
@@ -44,10 +82,10 @@ async function send(
   { epoch, requests }: ToSend,
   settings: ByHandSettings,
   signal: AbortSignal,
-): Promise<TestResult> {
-  const { mode, secret, headers, target: url } = definition;
+): Promise<SentResult> {
+  const { mode, live = false, secret, headers, target: url } = definition;
   const format = formatOf(definition);
-  const sink = { workspace, name, mode, secret, epoch, page: settings.page };
+  const sink = { workspace, name, mode, live, secret, epoch, page: settings.page };
   using target = new HttpTarget({ url, allowed: settings.allowed });
   let status: number | null = null;
   for (const request of await requests(sink)) {

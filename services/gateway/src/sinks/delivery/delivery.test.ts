@@ -50,7 +50,7 @@ function harness(
   const delivery = new Delivery({
     format,
     reader: noReader,
-    sink: { workspace: "default", name: "hook", mode, secret: undefined, epoch: "gcj869", page: "" },
+    sink: { workspace: "default", name: "hook", mode, live: false, secret: undefined, epoch: "gcj869", page: "" },
     headers: {},
     target,
     times: { retryMs: 0, maxRetryMs: 0 },

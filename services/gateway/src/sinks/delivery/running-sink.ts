@@ -151,7 +151,7 @@ export class RunningSink implements AsyncDisposable {
   async #pass(stopped: AbortSignal): Promise<void> {
     const { store, logOf, times, settings, counts } = this.#deps;
     const { workspace, sink } = this.#name;
-    const { mode, secret, headers, target: url, filter } = this.#definition;
+    const { mode, live = false, secret, headers, target: url, filter } = this.#definition;
     const log = await logOf(workspace);
     await using cursor = await this.#openCursor(log);
     using target = new HttpTarget({ url, allowed: settings.allowed, timeoutMs: times.requestMs });
@@ -162,12 +162,13 @@ export class RunningSink implements AsyncDisposable {
     void this.report();
     const over = AbortSignal.any([stopped, cursor.lost]);
     const format = formatOf(this.#definition);
-    const ofFormat: Filter = format.kinds === undefined ? {} : { kinds: format.kinds };
+    const formatted = { workspace, name: sink, mode, live, secret, epoch: log.epoch, page: settings.page };
+    const ofFormat: Filter = format.kinds === undefined ? {} : { kinds: format.kinds(formatted) };
     const read = filter.kinds === undefined ? { ...filter, ...ofFormat } : filter;
     const delivery = new Delivery({
       format,
       reader: log,
-      sink: { workspace, name: sink, mode, secret, epoch: log.epoch, page: settings.page },
+      sink: formatted,
       headers,
       target,
       times,

@@ -10,6 +10,8 @@ export type FormattedSink = {
   readonly name: string;
   /** One event a request, or as many as there are. */
   readonly mode: "batched" | "structured";
+  /** Whether operations are sent at their start, too, where the format does that. */
+  readonly live: boolean;
   /** Signs requests, where the format does that. */
   readonly secret: string | undefined;
   /** The epoch of the log. */
@@ -47,12 +49,14 @@ export type FormatPass = {
 /** How events become requests of a kind of receiver. */
 export type Format = {
   /** Patterns of the kinds that it makes requests of; absent: all. Other events are not read. */
-  readonly kinds?: readonly string[];
+  kinds?(sink: FormattedSink): readonly string[];
   open(sink: FormattedSink, reader: FormatReader): FormatPass;
   /** A request that says nothing happened, by which `tapedeck sink test` and a suspicion learn whether a target is well. */
   test(at: Date, sink: FormattedSink): SinkRequest;
   /** What an attempt adds, such as a signature of this moment. */
   headersOf?(sent: SentRequest, at: Date, sink: FormattedSink): Readonly<Record<string, string>>;
+  /** What targets do with events that are more than a day old, for a warning. */
+  readonly ofOldEvents?: string;
   /** The error in an answer's body, for receivers that write it in a form of their own. With it even a 2xx is a refusal. */
   errorIn?(answer: ReceivedAnswer): string | undefined;
 };

@@ -10,7 +10,15 @@ import { newSigningSecret, signatureHeaders, signingSecretError } from "./standa
 import { webhook } from "./webhook.ts";
 
 const epoch = "gcj869";
-const sink = { workspace: "李", name: "hook", mode: "batched", secret: undefined, epoch, page: "" } as const;
+const sink = {
+  workspace: "李",
+  name: "hook",
+  mode: "batched",
+  live: false,
+  secret: undefined,
+  epoch,
+  page: "",
+} as const;
 const requestsOf = (opened: FormattedSink) =>
   webhook.open(opened, noReader).requests(events, new AbortController().signal);
 

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from "node:http";
 import { ownPort } from "@tapedeck/shared/testing/own-port";
+import { isEmptyExport } from "./received-spans.ts";
 
 export type ReceivedEvent = {
   readonly id: string;
@@ -13,13 +14,15 @@ export type ReceivedRequest = {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
+  readonly bytes: Buffer;
+  /** None, if it is not that of a webhook. */
   readonly events: readonly ReceivedEvent[];
 };
 
 export type ReceiverAnswer = {
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: string;
+  readonly body?: string | Uint8Array;
   /** The receiver has the events, and dies before it answers. */
   readonly isLost?: true;
 };
@@ -54,7 +57,7 @@ export async function startReceiver(): Promise<Receiver> {
   let connections = 0;
 
   async function take(request: ReceivedRequest, response: ServerResponse): Promise<void> {
-    const isTest = request.events[0]?.type === "dev.tapedeck.sink.test";
+    const isTest = request.events[0]?.type === "dev.tapedeck.sink.test" || isEmptyExport(request);
     (isTest ? tests : requests).push(request);
     const answer = receiver.answer(request);
     if (answer === undefined) return;
@@ -89,9 +92,12 @@ export async function startReceiver(): Promise<Receiver> {
       server = createServer((incoming, response) => {
         incoming.toArray().then(
           (chunks: Buffer[]) => {
-            const body = Buffer.concat(chunks).toString();
-            const parsed = JSON.parse(body) as ReceivedEvent | ReceivedEvent[];
-            void take({ path: incoming.url ?? "", headers: incoming.headers, body, events: [parsed].flat() }, response);
+            const bytes = Buffer.concat(chunks);
+            const body = bytes.toString();
+            const { url: path = "", headers } = incoming;
+            const isJson = headers["content-type"]?.includes("json") === true;
+            const events = isJson ? [JSON.parse(body) as ReceivedEvent | ReceivedEvent[]].flat() : [];
+            void take({ path, headers, body, bytes, events }, response);
           },
           () => {},
         );

@@ -15,6 +15,7 @@ export const sink = z
     format: z.enum(formatNames).describe("What its requests look like."),
     mode: z.enum(modes).describe("Whether a request has several events."),
     cdevents: z.boolean().describe("Whether it sends CDEvents instead of Tapedeck's own events."),
+    live: z.boolean().describe("With `otlp`: whether spans are sent at their start, too."),
     filter: z.partialRecord(z.enum(filterFields), z.array(z.string())).describe("Which events it gets; `{}`: all."),
     headers: z.array(z.string()).describe("The names of the headers that each request has."),
     signed: z.boolean().describe("Whether its requests are signed."),
@@ -32,7 +33,12 @@ export const sink = z
   })
   .describe("A sink: where events are delivered as they are recorded.");
 
-export const sinkTest = z.object({ accepted: z.boolean().describe("Whether its target accepted."), status, error });
+export const sinkTest = z.object({
+  accepted: z.boolean().describe("Whether its target accepted."),
+  status,
+  error,
+  warning: z.string().nullable().describe("What may happen to what it delivers next; `null`: nothing of note."),
+});
 
 const parkedPlace = position.describe("Where the event is in the log.");
 
@@ -48,4 +54,4 @@ export const parkedEvent = z
   })
   .describe("An event that a target refuses. What it says is in the log.");
 
-export const retriedEvent = sinkTest.extend({ position: parkedPlace });
+export const retriedEvent = sinkTest.omit({ warning: true }).extend({ position: parkedPlace });

@@ -10,7 +10,7 @@ import { Commits } from "./commits.ts";
 /** CDEvents in CloudEvents, as the binding of the specification has them. Events without a counterpart are not sent. */
 export const cdEvents: Format = {
   ...webhook,
-  kinds: mappedKinds,
+  kinds: () => mappedKinds,
 
   open(sink, reader) {
     const commits = new Commits(reader, sink.workspace);

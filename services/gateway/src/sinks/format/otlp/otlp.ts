@@ -1,0 +1,43 @@
+import { gzipSync } from "node:zlib";
+import { Status } from "@tapedeck/proto/google/rpc/status";
+import { ExportTraceServiceResponse } from "@tapedeck/proto/opentelemetry/proto/collector/trace/v1/trace_service";
+import { operationKinds } from "@tapedeck/shared/events/kinds";
+import { ulid } from "ulid";
+import type { ReceivedAnswer } from "../../target/http-target.ts";
+import type { Format } from "../format.ts";
+import { OtlpPass, otlpHeaders } from "./otlp-pass.ts";
+
+const ends = ["loop.*", "command.finished", "pod.started", "pod.exited", "job.queued", "session.ended", "session.lost"];
+const all = [...operationKinds.map((kind) => `${kind}.*`), "session.ended", "session.lost"];
+
+/** OTLP/HTTP with protobuf, compressed with gzip: a trace for each loop, command and run of a pod. */
+export const otlp: Format = {
+  kinds: ({ live }) => (live ? all : ends),
+  open: (sink, reader) => new OtlpPass(sink, reader),
+  // An export without spans is one that has nothing to say.
+  test: (at) => ({
+    id: `test_${ulid(at.getTime())}`,
+    body: gzipSync(Buffer.alloc(0)),
+    headers: otlpHeaders,
+    covers: 0,
+  }),
+  ofOldEvents:
+    "it delivers spans of more than a day ago next: several targets drop such spans although they accept them",
+  errorIn,
+};
+
+/** A target that accepts a part of the spans answers 200, and says so in the body. */
+function errorIn({ status, contentType = "", body }: ReceivedAnswer): string | undefined {
+  const type = contentType.split(";")[0]?.trim().toLowerCase();
+  const isProtobuf = type === "application/x-protobuf" || type === "application/protobuf";
+  if (!isProtobuf || body.byteLength === 0) return undefined;
+  try {
+    if (status < 200 || status >= 300) return Status.decode(body).message || undefined;
+    const { rejected_spans: rejected = 0n, error_message: message = "" } =
+      ExportTraceServiceResponse.decode(body).partial_success ?? {};
+    if (rejected === 0n) return undefined;
+    return `${rejected} ${rejected === 1n ? "span was" : "spans were"} rejected${message === "" ? "" : `: ${message}`}`;
+  } catch {
+    return undefined;
+  }
+}

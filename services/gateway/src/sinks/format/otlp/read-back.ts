@@ -1,0 +1,96 @@
+import { toSubjects } from "@tapedeck/shared/filter/subjects";
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
+import { logStart, messagesBefore, type Offset } from "@tapedeck/shared/log/offset";
+import { OutOfRangeError } from "@tapedeck/shared/log/out-of-range";
+import { offsetAfterLoss } from "../../delivery/start-offset.ts";
+import type { FormatReader } from "../format.ts";
+
+/** The first read goes so many messages back, and each further one so many times as far. */
+const firstMessages = 512;
+const widening = 8;
+
+/** Events that are kept of one read, at most: what a run has beyond them is left out. */
+export const maxEventsRead = 20_000;
+
+export type ReadBackRequest = {
+  readonly workspace: string;
+  readonly source: string;
+  readonly kinds: readonly string[];
+  /** The last event to read. */
+  readonly until: Offset;
+  /** Where the beginning is known to be. */
+  readonly hint?: Offset | undefined;
+  /** Only what follows is read, whether the beginning is there or not. */
+  readonly from?: Offset | undefined;
+  /** Whether the reading need not go further back than this event. */
+  readonly isBeginning: (event: RecordedEvent["event"]) => boolean;
+  /** Whether the event is kept. */
+  readonly isKept: (event: RecordedEvent["event"]) => boolean;
+};
+
+/** `isWhole`: the beginning was found. `left`: how many events were too many. */
+export type ReadBack = { readonly events: readonly RecordedEvent[]; readonly isWhole: boolean; readonly left: number };
+
+/**
+ * Reads events of one source backwards from one of them until their beginning, by ranges that grow: what is read is a few times what
+ * there is between the two, whatever else the log holds. Without the upstream's own bytes.
+ */
+export async function readBack(
+  reader: Pick<FormatReader, "historyBatches">,
+  request: ReadBackRequest,
+  signal: AbortSignal,
+): Promise<ReadBack> {
+  const { hint, from, until } = request;
+  if (from !== undefined) return readFrom(reader, from, request, signal);
+  if (hint !== undefined) {
+    const found = await readFrom(reader, messagesBefore(hint, 1), request, signal);
+    if (found.isWhole) return found;
+  }
+  for (let messages = firstMessages; ; messages *= widening) {
+    const after = messagesBefore(until, messages);
+    const found = await readFrom(reader, after, request, signal);
+    if (found.isWhole || after === logStart || signal.aborted) return found;
+  }
+}
+
+async function readFrom(
+  reader: Pick<FormatReader, "historyBatches">,
+  from: Offset,
+  { workspace, source, kinds, until, isBeginning, isKept }: ReadBackRequest,
+  signal: AbortSignal,
+): Promise<ReadBack> {
+  const subjects = toSubjects({ sources: [source], kinds }, workspace);
+  let after = from;
+  let isWhole = false;
+  let left = 0;
+  let events: RecordedEvent[] = [];
+  for (;;) {
+    try {
+      for await (const batch of reader.historyBatches({ afterOffset: after, subjects }, until, signal)) {
+        for (const held of batch) {
+          after = held.offset;
+          const recorded = held.decode();
+          if (recorded === undefined) continue;
+          if (isBeginning(recorded.event)) {
+            isWhole = true;
+            [events, left] = [[], 0];
+          }
+          if (!isKept(recorded.event)) continue;
+          if (events.length < maxEventsRead) events.push(withoutOriginal(recorded));
+          else left++;
+        }
+      }
+      return { events, isWhole, left };
+    } catch (error) {
+      // What the log has lost is not sent; the rest is.
+      if (!(error instanceof OutOfRangeError)) throw error;
+      const next = offsetAfterLoss(error);
+      if (next <= after) throw error;
+      after = next;
+    }
+  }
+}
+
+function withoutOriginal(recorded: RecordedEvent): RecordedEvent {
+  return { ...recorded, event: { ...recorded.event, original: undefined } };
+}

@@ -1,0 +1,93 @@
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import type { ReadBackRequest } from "./read-back.ts";
+import type { RunKey } from "./trace-ids.ts";
+
+/** The kinds that the operations of each kind of run have. */
+const kindsOf = {
+  loop: ["loop", "init", "build", "test", "render", "deploy", "verify", "exec", "check", "sync"],
+  session: ["loop", "init", "build", "test", "render", "deploy", "verify", "exec", "check", "sync"],
+  command: ["job", "command"],
+  pod: ["pod", "app"],
+} as const satisfies Record<RunKey["kind"], readonly string[]>;
+
+type Scope = Pick<ReadBackRequest, "kinds" | "isBeginning" | "isKept">;
+
+/** The events that belong to a run, from its beginning on; from that of its session on where the run's own is missing. */
+export function scopeOf(run: RunKey): Scope {
+  return {
+    kinds: withSession(kindsOf[run.kind]),
+    isBeginning: (event) => isBeginningOf(run, event) || isSessionStart(run.session, event),
+    isKept: (event) => belongsTo(run, event),
+  };
+}
+
+/** What has happened since the last loop of a session began, or since the session itself did. */
+export function lastLoopScope(session: string): Scope {
+  return {
+    kinds: withSession(kindsOf.session),
+    isBeginning: (event) =>
+      (event.kind === "loop.started" && event.session === session && !event.injected) || isSessionStart(session, event),
+    isKept: (event) => event.session === session,
+  };
+}
+
+/** All commands, or all runs of pods, of a session. */
+export function sessionScope(kind: "command" | "pod", session: string): Scope {
+  return {
+    kinds: withSession(kindsOf[kind]),
+    isBeginning: (event) => isSessionStart(session, event),
+    isKept: (event) => event.session === session,
+  };
+}
+
+/** Whether an event is one of a run's operations. */
+export function belongsTo({ kind, session, runner, loop, instance }: RunKey, event: Event): boolean {
+  if (event.session !== session) return false;
+  switch (kind) {
+    case "loop":
+      return event.operation?.runner === runner && event.operation.loop === loop;
+    case "session":
+      return event.operation?.loop === 0;
+    case "command":
+      return event.subject === instance;
+    case "pod":
+      return event.subject === instance || event.subject.startsWith(`${instance}/`);
+  }
+}
+
+/** The run that an event is about by its own kind. */
+export function runOf(event: Event): RunKey | undefined {
+  const { session, operation, subject } = event;
+  switch (operation?.kind) {
+    case "loop":
+      return { kind: "loop", session, runner: operation.runner, loop: operation.loop, instance: "" };
+    case "command":
+      return { kind: "command", session, runner: 0, loop: 0, instance: operation.instance ?? subject };
+    case "pod":
+      return { kind: "pod", session, runner: 0, loop: 0, instance: operation.subject };
+    default:
+      return undefined;
+  }
+}
+
+function isBeginningOf(run: RunKey, event: Event): boolean {
+  if (!belongsTo(run, event) || event.injected) return false;
+  switch (run.kind) {
+    case "loop":
+      return event.kind === "loop.started";
+    case "command":
+      return event.kind === "job.queued";
+    case "pod":
+      return event.kind === "pod.started";
+    case "session":
+      return false;
+  }
+}
+
+function isSessionStart(session: string, { kind, session: of }: Event): boolean {
+  return kind === "session.started" && of === session;
+}
+
+function withSession(nouns: readonly string[]): readonly string[] {
+  return [...nouns.map((noun) => `${noun}.*`), "session.started"];
+}

@@ -1,0 +1,223 @@
+import type { ResourceSpans } from "@tapedeck/proto/opentelemetry/proto/trace/v1/trace";
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
+import { logStart, type Offset } from "@tapedeck/shared/log/offset";
+import type { FormatReader, FormattedSink } from "../format.ts";
+import { type Operation, operationOf, operationsOf, type Result, stepOf, timeOf } from "./operations.ts";
+import { readBack } from "./read-back.ts";
+import { belongsTo, lastLoopScope, runOf, scopeOf, sessionScope } from "./run-scopes.ts";
+import { type SessionFacts, SessionReader } from "./session-facts.ts";
+import { type Run, resourceSpansOf } from "./spans.ts";
+import { type RunKey, runText } from "./trace-ids.ts";
+
+/** Runs whose beginning or end is remembered, at most: it need not be looked for then. */
+const maxRemembered = 10_000;
+
+type Ending = NonNullable<Run["missing"]["end"]>;
+
+/** Reads the runs that an event ends, or that begin with it. */
+export class TraceReader {
+  readonly #sink: FormattedSink;
+  readonly #reader: FormatReader;
+  readonly #sessions: SessionReader;
+  readonly #beginnings = new Map<string, Offset>();
+  /** Loops that have ended. */
+  readonly #ended = new Set<string>();
+
+  constructor(sink: FormattedSink, reader: FormatReader) {
+    this.#sink = sink;
+    this.#reader = reader;
+    this.#sessions = new SessionReader(reader, sink.workspace);
+  }
+
+  isOfInterest(event: Event): boolean {
+    return endsSession(event) || stepOf(event) !== undefined || event.kind === "job.queued";
+  }
+
+  async at(recorded: RecordedEvent, signal: AbortSignal): Promise<readonly ResourceSpans[]> {
+    const { event } = recorded;
+    this.#remember(recorded);
+    const runs = endsSession(event) ? await this.#openRuns(recorded, signal) : await this.#runsAt(recorded, signal);
+    return signal.aborted ? [] : runs.map((run) => resourceSpansOf(run, this.#sink));
+  }
+
+  async #runsAt(recorded: RecordedEvent, signal: AbortSignal): Promise<readonly Run[]> {
+    const { event } = recorded;
+    const step = stepOf(event);
+    if (step === undefined) return [];
+    const own = runOf(event);
+    if (own === undefined) return this.#sink.live && step.does === "start" ? this.#liveTask(recorded, signal) : [];
+    if (step.does !== "start") return this.#endedRun(own, recorded, signal);
+    const unended = event.kind === "loop.started" ? await this.#unendedLoop(own, recorded, signal) : [];
+    return this.#sink.live ? [...unended, await this.#liveRun(own, recorded, signal)] : unended;
+  }
+
+  async #endedRun(key: RunKey, recorded: RecordedEvent, signal: AbortSignal): Promise<readonly Run[]> {
+    const { events, left } = await this.#read(scopeOf(key), recorded, signal, this.#beginnings.get(runText(key)));
+    const isRead = events.some(({ offset }) => offset === recorded.offset);
+    // Its session may have been erased after this event was read.
+    if (!isRead && (await Array.fromAsync(this.#reader.read([recorded.offset], signal))).length === 0) return [];
+    const run = await this.#run(key, isRead ? events : [...events, recorded], recorded, signal);
+    return [left === 0 ? run : { ...run, missing: { ...run.missing, events: left } }];
+  }
+
+  /** The loop before this one, if its end was not recorded. */
+  async #unendedLoop(key: RunKey, recorded: RecordedEvent, signal: AbortSignal): Promise<readonly Run[]> {
+    const before = { ...key, loop: key.loop - 1 };
+    if (before.loop < 1 || this.#ended.has(runText(before))) return [];
+    const { events } = await this.#read(scopeOf(before), recorded, signal, this.#beginnings.get(runText(before)));
+    if (events.length === 0 || hasEnd(before, events)) return [];
+    return [await this.#run(before, events, recorded, signal, "not_observed")];
+  }
+
+  /** What a session leaves unended, or all that it did, if it had no loops. */
+  async #openRuns(recorded: RecordedEvent, signal: AbortSignal): Promise<readonly Run[]> {
+    const { session, source, kind } = recorded.event;
+    const ending: Ending = kind === "session.lost" ? "session_lost" : "session_ended";
+    const [, , , upstream] = source.split("/");
+    if (upstream === "skaffold") return this.#openSkaffold(recorded, ending, signal);
+    const of = upstream === "vagrant" ? "command" : "pod";
+    const { events } = await this.#read(sessionScope(of, session), recorded, signal);
+    const keys = new Map(events.flatMap(({ event }) => runOf(event) ?? []).map((key) => [runText(key), key]));
+    const open = [...keys.values()].filter((key) => !hasEnd(key, events));
+    const own = (key: RunKey) => events.filter(({ event }) => belongsTo(key, event));
+    return Promise.all(open.map((key) => this.#run(key, own(key), recorded, signal, ending)));
+  }
+
+  async #openSkaffold(recorded: RecordedEvent, ending: Ending, signal: AbortSignal): Promise<readonly Run[]> {
+    const { session } = recorded.event;
+    const { events } = await this.#read(lastLoopScope(session), recorded, signal);
+    const loop = events.findLast(({ event }) => (event.operation?.loop ?? 0) > 0 && stepOf(event) !== undefined);
+    const { runner = 0, loop: number = 0 } = loop?.event.operation ?? {};
+    const isLoop = loop !== undefined;
+    const key: RunKey = { kind: isLoop ? "loop" : "session", session, runner, loop: number, instance: "" };
+    const own = events.filter(({ event }) => belongsTo(key, event));
+    if (isLoop ? hasEnd(key, own) : operationsOf(own).length === 0) return [];
+    return [await this.#run(key, own, recorded, signal, ending)];
+  }
+
+  async #liveRun(key: RunKey, recorded: RecordedEvent, signal: AbortSignal): Promise<Run> {
+    const root = { ...operationOf(recorded), startedAt: timeOf(recorded) };
+    const session = await this.#sessions.at(recorded, root.startedAt, signal);
+    return { key, source: recorded.event.source, session, root, tasks: [], missing: { beginning: false } };
+  }
+
+  /** A step of a loop, or an app of a pod, that has begun. Its run has been sent. */
+  async #liveTask(recorded: RecordedEvent, signal: AbortSignal): Promise<readonly Run[]> {
+    const { session, source, operation } = recorded.event;
+    const isApp = operation?.kind === "app";
+    if (operation === undefined || (operation.loop === 0 && !isApp)) return [];
+    const { runner, loop, subject } = operation;
+    const [pod = ""] = subject.split("/");
+    const key: RunKey = { kind: isApp ? "pod" : "loop", session, runner, loop, instance: isApp ? pod : "" };
+    const task = { ...operationOf(recorded), startedAt: timeOf(recorded) };
+    const facts = await this.#sessions.at(recorded, undefined, signal);
+    return [{ key, source, session: facts, root: undefined, tasks: [task], missing: { beginning: false } }];
+  }
+
+  async #run(
+    key: RunKey,
+    events: readonly RecordedEvent[],
+    last: RecordedEvent,
+    signal: AbortSignal,
+    ending?: Ending,
+  ): Promise<Run> {
+    const operations = operationsOf(events);
+    const isRoot = ({ kind }: Operation) => kind === key.kind;
+    const own = operations.findLast(isRoot);
+    const session = await this.#sessions.at(last, own?.startedAt, signal);
+    const root = key.kind === "session" ? rootOfSession(operations, last, session) : rootOf(own, operations, last);
+    const tasks = operations.filter((one) => !isRoot(one)).map((one) => endedWith(one, root));
+    const missing = { beginning: root.startedAt === undefined, ...(ending && { end: ending }) };
+    const startedAt = root.startedAt ?? earliestOf(operations);
+    const isWhole = key.kind === "session" && last.event.kind === "session.ended";
+    return {
+      key,
+      source: last.event.source,
+      session,
+      root: { ...root, startedAt },
+      tasks,
+      missing: isWhole ? { beginning: missing.beginning } : missing,
+    };
+  }
+
+  async #read(
+    scope: ReturnType<typeof scopeOf>,
+    { event, offset }: RecordedEvent,
+    signal: AbortSignal,
+    hint?: Offset | undefined,
+  ) {
+    const { workspace } = this.#sink;
+    const request = { workspace, source: event.source, until: offset, ...scope };
+    return readBack(this.#reader, { ...request, ...(hint !== undefined && hint < offset && { hint }) }, signal);
+  }
+
+  #remember({ event, offset }: RecordedEvent): void {
+    if (event.injected) return;
+    const key = event.kind === "job.queued" ? commandOf(event) : runOf(event);
+    if (key === undefined) return;
+    const isBeginning = event.kind === "loop.started" || event.kind === "pod.started" || event.kind === "job.queued";
+    if (isBeginning) this.#beginnings.set(runText(key), offset);
+    else if (key.kind === "loop") this.#ended.add(runText(key));
+    for (const known of [this.#beginnings, this.#ended]) {
+      const [oldest] = known.keys();
+      if (known.size > maxRemembered && oldest !== undefined) known.delete(oldest);
+    }
+  }
+}
+
+function commandOf({ session, subject }: Event): RunKey {
+  return { kind: "command", session, runner: 0, loop: 0, instance: subject };
+}
+
+export function endsSession({ kind }: Event): boolean {
+  return kind === "session.ended" || kind === "session.lost";
+}
+
+function hasEnd(key: RunKey, events: readonly RecordedEvent[]): boolean {
+  return events.some(({ event }) => {
+    const run = event.injected ? undefined : runOf(event);
+    return run !== undefined && runText(run) === runText(key) && stepOf(event)?.does === "end";
+  });
+}
+
+/** An operation that has not ended ends with its run: with the session's end it was given up, else nobody has seen how. */
+function rootOf(own: Operation | undefined, operations: readonly Operation[], last: RecordedEvent): Operation {
+  const root = own ?? { ...(operations[0] ?? operationOf(last)), subject: "", startedAt: undefined };
+  if (root.result !== undefined && own !== undefined) return root;
+  return { ...root, result: resultOfEnd(last.event), error: undefined, exitCode: undefined, endedAt: timeOf(last) };
+}
+
+function resultOfEnd({ kind }: Event): Result {
+  return kind === "session.ended" ? "cancellation" : "unknown";
+}
+
+function endedWith(task: Operation, root: Operation): Operation {
+  if (task.result !== undefined) return task;
+  const result = root.result === "cancellation" ? "cancellation" : "unknown";
+  return { ...task, result, endedAt: root.endedAt };
+}
+
+/** A command without loops, such as `skaffold build`: as its process ended. */
+function rootOfSession(operations: readonly Operation[], last: RecordedEvent, session: SessionFacts): Operation {
+  const { detail, kind } = last.event;
+  const ended = detail?.$case === "session_detail" ? detail.value : undefined;
+  const failed = operations.find(({ result }) => result === "failure");
+  const code = ended?.exit_code;
+  const result: Result =
+    kind === "session.lost" ? "unknown" : (code ?? (failed === undefined ? 0 : 1)) === 0 ? "success" : "failure";
+  return {
+    ...operationOf(last),
+    offset: operations[0]?.offset ?? logStart,
+    startedAt: session.startedAt,
+    endedAt: timeOf(last),
+    result,
+    error: result === "failure" ? failed?.error : undefined,
+    exitCode: code,
+  };
+}
+
+function earliestOf(operations: readonly Operation[]): bigint | undefined {
+  const times = operations.flatMap(({ startedAt, endedAt }) => startedAt ?? endedAt ?? []);
+  return times.reduce<bigint | undefined>((least, at) => (least === undefined || at < least ? at : least), undefined);
+}
