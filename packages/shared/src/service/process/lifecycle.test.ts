@@ -7,8 +7,8 @@ import { until } from "../../testing/until.ts";
 /** Runs a service as a process of its own; its start is the given source text. */
 function run(start: string) {
   const lifecycle = new URL("./lifecycle.ts", import.meta.url);
-  const logger = new URL("./logger.ts", import.meta.url);
-  const settings = new URL("./settings.ts", import.meta.url);
+  const logger = new URL("../logger.ts", import.meta.url);
+  const settings = new URL("../settings.ts", import.meta.url);
   const program = `
     const { runService } = await import(${JSON.stringify(lifecycle.href)});
     const { createLogger } = await import(${JSON.stringify(logger.href)});
