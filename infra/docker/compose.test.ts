@@ -85,6 +85,26 @@ describe("compose.yaml", () => {
     },
   );
 
+  it("with the profile grafana, brings Prometheus and Grafana, which finds its dashboards and sources", () => {
+    const { prometheus, grafana, query } = services;
+    expect([prometheus?.profiles, grafana?.profiles]).toEqual([["metrics", "grafana"], ["grafana"]]);
+    const mounted = new Map(
+      grafana?.volumes?.map((volume) => volume.split(":").slice(0, 2).toReversed() as [string, string]),
+    );
+    const provisioned = (path: string) => parse(read(join(mounted.get("/etc/grafana/provisioning") ?? "", path)));
+    const { providers } = provisioned("dashboards/tapedeck.yaml");
+    const dashboards = readdirSync(infra(mounted.get(providers[0].options.path) ?? ""));
+    expect(dashboards.length).toBeGreaterThanOrEqual(5);
+    // Every variable of the sources is set, and the login is one that query makes.
+    const sources = read(join(mounted.get("/etc/grafana/provisioning") ?? "", "datasources/tapedeck.yaml"));
+    const variables = sources.match(/\$TAPEDECK_\w+/g) ?? [];
+    expect(variables.length).toBeGreaterThanOrEqual(5);
+    for (const name of variables) expect(grafana?.environment).toHaveProperty(name.slice(1));
+    expect(grafana?.environment).toMatchObject({ TAPEDECK_POSTGRES_READER: "tapedeck_analyst" });
+    expect(query?.environment).toHaveProperty("TAPEDECK_POSTGRES_ANALYST_PASSWORD");
+    expect(servicesOf("compose.tls.yaml").grafana?.environment).toEqual({ TAPEDECK_POSTGRES_SSLMODE: "require" });
+  });
+
   it("gives each service a user of NATS of its own, and NATS the passwords of all", () => {
     for (const name of ours) {
       const password = `\${TAPEDECK_NATS_${name.toUpperCase()}_PASSWORD}`;
@@ -165,7 +185,7 @@ describe("compose.yaml", () => {
       const tls = { TAPEDECK_TLS: "/etc/tls", TAPEDECK_SERVICES_TLS: "/etc/services-tls" };
       const env = { PATH: systemPath, ...secrets, ...tls, TAPEDECK_HOST: "deck.example" };
       const config = async (...files: readonly string[]) => {
-        const words = [...files.flatMap((file) => ["--file", infra(file)]), "--profile", "metrics", "--profile", "cli"];
+        const words = [...files.flatMap((file) => ["--file", infra(file)]), "--profile", "grafana", "--profile", "cli"];
         const { stdout } = await promisify(execFile)("docker-compose", [...words, "config", "--format", "json"], {
           env,
         });
