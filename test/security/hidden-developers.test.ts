@@ -1,4 +1,6 @@
+import { inflateRawSync } from "node:zlib";
 import type { DescMethod } from "@bufbuild/protobuf";
+import { ExportTablesRequest, ExportTablesResponse } from "@tapedeck/proto/tapedeck/v1/tables";
 import { registry } from "@tapedeck/shared/descriptors/registry";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -177,6 +179,26 @@ it("a call that names another developer is refused by a sentence with the settin
   }
   expect((await http("/api/v1/sources?developer=bob", nobodys)).body).toContain("this token is of no developer");
   expect((await http("/api/v1/sources?developer=bob", admins)).status).toBe(200);
+});
+
+it("an export of tables has the rows of the viewer's own developer", async () => {
+  // The scenarios' day, and the one on which their events are recorded.
+  const days = { from: "2026-11-20", to: new Date().toISOString().slice(0, 10) };
+  const exported = async (token: string) => {
+    const call = grpc.open("/tapedeck.v1.Tapedeck/ExportTables", { ...head, ...bearing(token) });
+    call.write(Buffer.from(ExportTablesRequest.encode(ExportTablesRequest.create(days)).finish()));
+    call.end();
+    expect(await call.over).toMatchObject({ code: 0 });
+    const bodies = call.messages.map((message) => ExportTablesResponse.decode(message).body);
+    return Buffer.concat(bodies.map((body) => (body?.$case === "rows" ? inflateRawSync(body.value) : Buffer.of())));
+  };
+  const own = await exported(hers);
+  expect(own.includes(alice.mark)).toBe(true);
+  expectNothing("ExportTables", own);
+  const ofNobody = await exported(nobodys);
+  expectNothing("ExportTables", ofNobody);
+  expectNothing("ExportTables", ofNobody, "bob", alice.mark);
+  expect((await exported(admins)).includes(bob.mark)).toBe(true);
 });
 
 it("no stream shows a viewer another developer, neither the history nor new events", async () => {

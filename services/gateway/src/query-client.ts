@@ -8,6 +8,7 @@ import type {
 import {
   BuildStatsRequest,
   type BuildStatsResponse,
+  type ExportRequest,
   type FindEventsRequest,
   type FindEventsResponse,
   type HistoryRequest,
@@ -49,6 +50,8 @@ export type QueryClient = AsyncDisposable & {
   stats(about: string, of: Partial<BuildStatsRequest>): Promise<StatsResponse>;
   findEvents(request: FindEventsRequest): Promise<FindEventsResponse>;
   runSql(request: RunSqlRequest): Promise<RunSqlResponse>;
+  /** Encoded messages, tapedeck.v1.ExportTablesResponse, at the pace of their reader. */
+  exportTables(request: ExportRequest, signal: AbortSignal): AsyncIterable<Buffer>;
   /**
    * Without a workspace: only whether query answers. `current`: waits up to 2 s until the tables have the end that the log
    * has now.
@@ -82,6 +85,8 @@ export function queryClient(
     "grpc.max_receive_message_length": -1,
     "grpc.initial_reconnect_backoff_ms": 100,
     "grpc.max_reconnect_backoff_ms": 1_000,
+    // With the default, an export of tables waits for the gateway's answer every 64 KiB.
+    "grpc-node.flow_control_window": 4 * 1024 * 1024,
   });
   const metadata = () => {
     const md = new Metadata();
@@ -143,6 +148,22 @@ export function queryClient(
     stats: (about, of) => unary(QueryService.stats, { about, of: { ...BuildStatsRequest.create(), ...of } }),
     findEvents: (request) => unary(QueryService.findEvents, request),
     runSql: (request) => unary(QueryService.runSql, request),
+    async *exportTables(request, signal) {
+      const { path, requestSerialize } = QueryService.exportTables;
+      // Without a deadline: an export takes as long as its reader does.
+      const call = client.makeServerStreamRequest(path, requestSerialize, (bytes) => bytes, request, metadata());
+      const stop = () => call.cancel();
+      signal.addEventListener("abort", stop, { once: true });
+      try {
+        yield* call as AsyncIterable<Buffer>;
+      } catch (error) {
+        throw clientError(error);
+      } finally {
+        signal.removeEventListener("abort", stop);
+        call.on("error", () => {});
+        stop();
+      }
+    },
     position: (workspace = "", current = false) => unary(QueryService.position, { workspace, current }),
     setAside: (workspace) => unary(QueryService.setAside, { workspace }),
     workspaces: (workspace) => unary(QueryService.workspaces, { workspace }),

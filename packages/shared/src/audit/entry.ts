@@ -13,6 +13,7 @@ export const auditActions = [
   "token.revoked",
   "token.renewed",
   "session.exported",
+  "tables.exported",
   "session.erasure-begun",
   "session.erased",
   "developer.erasure-begun",

@@ -25,6 +25,7 @@ export function ownQuery(query: QueryClient, developer: string): QueryClient {
     stats: async (about, of) => query.stats(about, isOfTeam(of) ? of : own(of)),
     // The login shows the developer's rows, and sums of the team.
     runSql: async (request) => query.runSql({ ...request, developer }),
+    exportTables: (request, signal) => query.exportTables({ ...request, developer }, signal),
     position: (workspace) => query.position(workspace),
     setAside: async (workspace) => {
       const { sources } = await query.setAside(workspace);

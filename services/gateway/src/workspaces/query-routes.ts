@@ -185,6 +185,10 @@ export function routedQuery(routes: QueryRoutes): QueryClient {
     readState: (request) => send(request.workspace, (query) => query.readState(request)),
     listSources: (request) => send(request.workspace, (query) => query.listSources(request)),
     runSql: (request) => send(request.workspace, (query) => query.runSql(request)),
+    async *exportTables(request, signal) {
+      // A route waits for its requests before it moves, and not for hours.
+      yield* await send(request.workspace, async (query) => query.exportTables(request, signal));
+    },
     listSessions: (request) => send(request.workspace, (query) => query.listSessions(request)),
     listOperations: (request) => send(request.workspace, (query) => query.listOperations(request)),
     search: (request) => send(request.filter?.workspace, (query) => query.search(request)),

@@ -50,6 +50,7 @@ export function routedApis(to: RouteTo): RecordApis {
       events: byLast(to, (apis) => apis.tapedeck.events),
       sql: byFirst(to, (apis) => apis.tapedeck.sql),
       compare: byFirst(to, (apis) => apis.tapedeck.compare),
+      exportTables: byLast(to, (apis) => apis.tapedeck.exportTables),
       subscribe: byLast(to, (apis) => apis.tapedeck.subscribe),
     },
   };

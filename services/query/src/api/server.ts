@@ -20,6 +20,7 @@ import type { Database } from "../db/database.ts";
 import { text } from "../db/text.ts";
 import { folds } from "../views/folds.ts";
 import type { ApiDeps, CallScope, RebuildTables } from "./deps.ts";
+import { exportTables } from "./export/export-tables.ts";
 import { findEvents } from "./find-events.ts";
 import { listOperations } from "./list-operations.ts";
 import { listSessions } from "./list-sessions.ts";
@@ -83,6 +84,8 @@ export async function startApi(depsOf: DepsOf, options: ApiOptions): Promise<Que
     findEvents: calls.unary("FindEvents", ofFilter, findEvents),
     position: calls.unary("Position", own, position),
     runSql: calls.unary("RunSql", own, runSql(options)),
+    // It takes as long as its client reads. The rows of each day have a limit.
+    exportTables: calls.stream("ExportTables", own, exportTables(options.readers), Number.POSITIVE_INFINITY),
     setAside: calls.unary("SetAside", own, setAside),
     // Also of a workspace whose tables are not answered from.
     workspaces: calls.unary("Workspaces", () => "", workspaces(options)),
@@ -136,8 +139,9 @@ class AnsweredCalls {
     method: string,
     workspaceOf: WorkspaceOf<Request>,
     handle: Handle<Request, AsyncIterable<Response>>,
+    timeoutMs = this.#options.timeoutMs,
   ): handleServerStreamingCall<Request, Response> {
-    const { key, timeoutMs } = this.#options;
+    const { key } = this.#options;
     return (call) => {
       const run = async (scope: CallScope) => {
         assertKey(call.metadata, key);

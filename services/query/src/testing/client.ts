@@ -9,6 +9,7 @@ import {
   BuildStatsRequest,
   type BuildStatsResponse,
   type DeepPartial,
+  ExportRequest,
   FindEventsRequest,
   type FindEventsResponse,
   HistoryRequest,
@@ -26,6 +27,7 @@ import {
   WorkspacesRequest,
   type WorkspacesResponse,
 } from "@tapedeck/proto/tapedeck/v1/query";
+import type { ExportTablesResponse } from "@tapedeck/proto/tapedeck/v1/tables";
 import { fromServiceError } from "@tapedeck/shared/errors/grpc";
 import { servicesKey } from "./stage.ts";
 
@@ -92,6 +94,17 @@ export function queryClient(
       ),
     setAside: (workspace = "acme") =>
       ask<SetAsideResponse>((done) => client.setAside(SetAsideRequest.create({ workspace }), metadata, done)),
+    async *exportTables(request: DeepPartial<ExportRequest>): AsyncGenerator<ExportTablesResponse, void> {
+      const call = client.exportTables(ExportRequest.fromPartial({ workspace, ...request }), metadata);
+      try {
+        yield* call as AsyncIterable<ExportTablesResponse>;
+      } catch (error) {
+        throw fromServiceError(error);
+      } finally {
+        call.on("error", () => {});
+        call.cancel();
+      }
+    },
     /** Resolves when the tables of a workspace are made anew. */
     async rebuild(workspace: string) {
       try {

@@ -71,6 +71,11 @@ class TapeQuery implements QueryClient {
     return onlySkaffold();
   }
 
+  // biome-ignore lint/correctness/useYield: it has no tables
+  async *exportTables() {
+    await onlySkaffold();
+  }
+
   async setAside() {
     return { sources: [] };
   }

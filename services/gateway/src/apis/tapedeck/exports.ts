@@ -6,7 +6,7 @@ import type { SubscriptionMessages } from "./messages.ts";
 import type { TapedeckApi } from "./tapedeck-api.ts";
 
 /**
- * The same API, which records who takes sessions away: reads of named sessions up to an end, with the upstream's own
+ * The same API, which records who takes tables or sessions away: reads of named sessions up to an end, with the upstream's own
  * messages. That is what `tapedeck export` and `replay` ask for, and what a file is made of. An export that goes on behind
  * a hole of the log is the same export.
  */
@@ -15,6 +15,13 @@ export function auditedExports(api: TapedeckApi, all: Audit): TapedeckApi {
   const interrupted = new Set<string>();
   return {
     ...api,
+    async exportTables(days, context) {
+      const { head, messages } = await api.exportTables(days, context);
+      const about = { from: days.from, to: days.to };
+      const onFirst = () =>
+        audit({ action: "tables.exported", ...auditedCaller(context), workspace: context.workspace, about });
+      return { head, messages: withFirst(messages, onFirst) };
+    },
     async subscribe(request, context) {
       const opened = await api.subscribe(request, context);
       const { original = false, until, filter = {}, after = context.after } = request;
@@ -33,6 +40,16 @@ export function auditedExports(api: TapedeckApi, all: Audit): TapedeckApi {
       return { ...opened, messages: withLosses(opened.messages, onLoss) };
     },
   };
+}
+
+/** A request that is refused has no first message. */
+async function* withFirst<T>(messages: AsyncIterable<T>, onFirst: () => void): AsyncGenerator<T, void> {
+  let isFirst = true;
+  for await (const message of messages) {
+    if (isFirst) onFirst();
+    isFirst = false;
+    yield message;
+  }
 }
 
 /** An export that continues after this many others counts as another one. */

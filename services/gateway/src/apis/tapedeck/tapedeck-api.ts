@@ -16,6 +16,7 @@ import type { Page } from "./lists.ts";
 import { indexedLog } from "./log-index/indexed-log.ts";
 import { type SubscriptionMessage, type SubscriptionMessages, stateMessage } from "./messages.ts";
 import { pace, type ReplaySpeed } from "./pace.ts";
+import { type ExportTablesApi, exportTablesApi } from "./sql/export-tables.ts";
 import { type SqlApi, sqlApi } from "./sql/sql.ts";
 import { type LoadedState, type StateApiDeps, type StateReply, stateAnswer, stateReader } from "./state.ts";
 import { type StatsApi, statsApi } from "./stats.ts";
@@ -60,6 +61,8 @@ export type TapedeckApi = {
   ) => Promise<Page<EventJson>>;
   /** Runs a query as the logins for SQL of the caller's workspace do. */
   readonly sql: SqlApi;
+  /** The rows of the tables for SQL as encoded messages, tapedeck.v1.ExportTablesResponse. */
+  readonly exportTables: ExportTablesApi;
   /** The differences between two loops, sessions or sources. */
   readonly compare: CompareApi;
   readonly subscribe: (request: SubscribeRequest, context: CallContext) => Promise<OpenSubscription>;
@@ -110,6 +113,7 @@ export function tapedeckApi(deps: TapedeckApiDeps): TapedeckApi {
     stats: statsApi({ query, compareDevelopers }),
     status: (caller) => statusOf({ query, log: log(), services }, caller),
     sql: sqlApi(query),
+    exportTables: exportTablesApi(query),
     state: async (context) => stateAnswer(await readState(context)),
     stateMessages: readState,
     events: eventsPage({ ...pageDeps, holes }, pages),

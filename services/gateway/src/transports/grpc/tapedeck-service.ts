@@ -81,6 +81,9 @@ export function tapedeckServices(api: TapedeckApi, caller: GrpcCaller, options: 
           return { response: comparison, head: { position: comparison.position } };
         }),
       ),
+      exportTables: handlers.serverStream(async (bytes, context) =>
+        api.exportTables(decodedRequest(methods.exportTables, bytes), context),
+      ),
       events: handlers.serverStream(async (bytes, context) => {
         const request = decodedRequest(methods.events, bytes);
         const { position, messages } = await api.subscribe(subscriptionOf(request), context);

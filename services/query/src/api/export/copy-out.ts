@@ -1,0 +1,123 @@
+import type pg from "pg";
+
+/** Enough for one write to the network. */
+const chunkBytes = 256 * 1024;
+/** What waits for the caller before Postgres is no longer read. */
+const maxWaiting = 4;
+
+/** Signature, flags and the length of the extension, which is none. */
+const headerBytes = 19;
+
+/** pg's types lack what a query of one's own is called with. */
+type Connection = {
+  query(text: string): void;
+  sync(): void;
+  readonly stream: { pause(): void; resume(): void; destroy(error?: Error): void };
+};
+
+export type CopiedRows = { readonly rows: Buffer; readonly count: number };
+
+/**
+ * Copies the rows of a query, in chunks of whole rows as Postgres' binary COPY writes them, without its header and trailer.
+ * Postgres is read at the pace of the caller. A caller that stops before the end closes the connection.
+ */
+export async function* copyOut(
+  client: pg.Client,
+  query: string,
+  signal: AbortSignal,
+): AsyncGenerator<CopiedRows, void> {
+  const copy = new CopyOut(`copy (${query}) to stdout (format binary)`);
+  const stop = () => copy.stop(signal.reason as Error);
+  if (signal.aborted) throw signal.reason;
+  signal.addEventListener("abort", stop, { once: true });
+  try {
+    client.query(copy);
+    for (let next = await copy.next(); next !== undefined; next = await copy.next()) yield next;
+  } finally {
+    signal.removeEventListener("abort", stop);
+    copy.stop(new Error("the copy was not read to its end"));
+  }
+}
+
+/** A query as pg's client takes it: it calls the handlers with what the server sends. */
+class CopyOut {
+  readonly #text: string;
+  readonly #chunks: CopiedRows[] = [];
+  #connection: Connection | undefined;
+  #chunk = Buffer.allocUnsafe(chunkBytes);
+  #used = 0;
+  #count = 0;
+  #isBegun = false;
+  #isOver = false;
+  #error: Error | undefined;
+  #wake: () => void = () => {};
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  async next(): Promise<CopiedRows | undefined> {
+    while (this.#chunks.length === 0 && !this.#isOver && this.#error === undefined) {
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+    if (this.#error !== undefined) throw this.#error;
+    const next = this.#chunks.shift();
+    if (this.#chunks.length < maxWaiting) this.#connection?.stream.resume();
+    return next;
+  }
+
+  /** Nothing more is read of a copy that is not over. */
+  stop(reason: Error): void {
+    if (this.#isOver) return;
+    this.#fail(reason);
+    this.#connection?.stream.destroy();
+  }
+
+  submit(connection: Connection): void {
+    this.#connection = connection;
+    connection.query(this.#text);
+  }
+
+  handleCopyData({ chunk }: { readonly chunk: Buffer }): void {
+    const row = this.#isBegun ? chunk : chunk.subarray(headerBytes);
+    this.#isBegun = true;
+    // The trailer is a row of −1 fields.
+    if (row.length < 2 || row.readInt16BE(0) === -1) return;
+    if (this.#used + row.length > this.#chunk.length) {
+      this.#flush();
+      if (row.length > this.#chunk.length) this.#chunk = Buffer.allocUnsafe(row.length);
+    }
+    this.#used += row.copy(this.#chunk, this.#used);
+    this.#count++;
+  }
+
+  handleCommandComplete(): void {
+    this.#flush();
+  }
+
+  handleReadyForQuery(): void {
+    this.#isOver = true;
+    this.#wake();
+  }
+
+  handleError(error: Error): void {
+    this.#fail(error);
+  }
+
+  #fail(error: Error): void {
+    this.#error ??= error;
+    this.#wake();
+  }
+
+  #flush(): void {
+    if (this.#count === 0) return;
+    this.#chunks.push({ rows: this.#chunk.subarray(0, this.#used), count: this.#count });
+    this.#chunk = Buffer.allocUnsafe(chunkBytes);
+    this.#used = 0;
+    this.#count = 0;
+    if (this.#chunks.length >= maxWaiting) this.#connection?.stream.pause();
+    this.#wake();
+  }
+}
