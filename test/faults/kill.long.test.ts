@@ -23,7 +23,7 @@ const rounds = [
   {
     recordings: ["05-control-api-auto-off", "10-status-check-port-forward-sync-app-logs"],
     speed: 8,
-    killsOfEach: 10,
+    killsOfEach: searched({ short: 4, long: 10 }),
   },
 ];
 

@@ -3,7 +3,7 @@ import { seeded } from "@tapedeck/shared/testing/seeded";
 import { it } from "vitest";
 import { type Fault, faults, rktKillsLeaveNoTrace } from "./kills.ts";
 
-const rounds = searched({ short: 15, long: 30 });
+const rounds = searched({ short: 6, long: 30 });
 
 it.each(searched({ short: [1], long: [1, 2, 3, 4, 5, 6] }))(
   "killing ingest many times while all rkt hosts are played changes nothing that is recorded (%i)",
@@ -15,6 +15,6 @@ it.each(searched({ short: [1], long: [1, 2, 3, 4, 5, 6] }))(
 );
 
 it("a given up preparation of which no ingest lives to record a second answer is recorded as a removal", async () => {
-  const some = Array.from({ length: searched({ short: 8, long: 20 }) }, () => "both" as const);
+  const some = Array.from({ length: searched({ short: 4, long: 20 }) }, () => "both" as const);
   await rktKillsLeaveNoTrace({ faults: some, folders: ["03-prepare-aborted"] });
 });

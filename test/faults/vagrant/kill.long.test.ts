@@ -5,7 +5,7 @@ import { outputKeepsItsPosition } from "./flow.ts";
 import { vagrantKillsLeaveNoTrace } from "./kills.ts";
 import { type Fault, faults } from "./strike.ts";
 
-const rounds = 12;
+const rounds = searched({ short: 5, long: 12 });
 
 it.each(searched({ short: [1], long: [1, 2, 3, 4, 5, 6] }))(
   "faults at any position of the Vagrant samples change nothing that is recorded (%i)",

@@ -15,6 +15,8 @@ const [alice] = testSources as [SourceName];
 const warn = () => {};
 const never = 1_000_000_000;
 
+// They sleep for most of a minute each, at the same time.
+
 /** Resolves when the tail has come to the end of the log, and the server has no consumer of it any more. */
 async function asleep(tail: Tail, nc: NatsConnection): Promise<void> {
   const { streams } = await jetstreamManager(nc);
@@ -37,7 +39,9 @@ async function quietTail(nc: NatsConnection, deps: Pick<TailDeps, "epoch" | "che
   });
 }
 
-it("a tail to which nothing comes has no consumer, and wakes with the next event", { timeout: 180_000 }, async () => {
+it.concurrent("a tail to which nothing comes has no consumer, and wakes with the next event", {
+  timeout: 180_000,
+}, async () => {
   await using log = await startTestLog();
   const writer = testWriter(log.writer, alice);
   await writer.append(1);
@@ -47,7 +51,7 @@ it("a tail to which nothing comes has no consumer, and wakes with the next event
   await until(() => tail.now()?.last === endOf(2), { message: "the event to be read" });
 });
 
-it("a tail that sleeps gets what was written while it was cut off", { timeout: 180_000 }, async () => {
+it.concurrent("a tail that sleeps gets what was written while it was cut off", { timeout: 180_000 }, async () => {
   await using log = await startTestLog();
   await using proxy = await lossyProxy(Number(new URL(`nats://${log.nc.getServer()}`).port));
   await using stack = new AsyncDisposableStack();
@@ -63,7 +67,7 @@ it("a tail that sleeps gets what was written while it was cut off", { timeout: 1
   await until(() => tail.now()?.last === endOf(2), { message: "the event to be read" });
 });
 
-it("a tail that sleeps finds what it did not hear of", { timeout: 180_000 }, async () => {
+it.concurrent("a tail that sleeps finds what it did not hear of", { timeout: 180_000 }, async () => {
   await using log = await startTestLog();
   await using proxy = await lossyProxy(Number(new URL(`nats://${log.nc.getServer()}`).port));
   await using stack = new AsyncDisposableStack();
