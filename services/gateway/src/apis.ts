@@ -99,6 +99,7 @@ export function gatewayApis(deps: GatewayApisDeps): {
       developers: config.privacy.developers,
       link,
       logOf: workspaces.logOf,
+      query,
       audit,
       registry: deps.registry,
       logger,

@@ -5,7 +5,7 @@ import { z } from "zod";
 export const sinkNameForm = "1–63 lower-case letters, digits and -, a letter or digit at both ends";
 export const sinkNamePattern = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
-export const formatNames = ["webhook", "otlp"] as const;
+export const formatNames = ["webhook", "otlp", "slack", "chat"] as const;
 export type FormatName = (typeof formatNames)[number];
 
 export const modes = ["batched", "structured"] as const;
@@ -28,6 +28,8 @@ const definitionSchema = z.object({
   filter: storedFilter,
   /** Spans are sent at their start, too; of `otlp`. */
   live: z.boolean().optional(),
+  /** JSON with placeholders, of chats. */
+  template: z.record(z.string(), z.unknown()).optional(),
   /** Sent with each request; values may be secrets. */
   headers: z.record(z.string(), z.string()),
   /** Signs requests; absent: they are not signed. */
@@ -55,6 +57,8 @@ const cursorSchema = z.object({
   position: z.string(),
   /** Another one when it is set by hand. */
   generation: z.string(),
+  /** What the sink's format remembers there. */
+  memory: z.string().optional(),
   /** RFC 3339. */
   at: z.string(),
 });

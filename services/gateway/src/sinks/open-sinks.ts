@@ -4,6 +4,8 @@ import type { Logger } from "@tapedeck/shared/service/logger";
 import type { Registry } from "@tapedeck/shared/service/metrics";
 import { type AuditLog, auditedCaller } from "../audit/audit-log.ts";
 import type { LogLink } from "../log-link.ts";
+import type { QueryClient } from "../query-client.ts";
+import { causeReader } from "./causes.ts";
 import type { SinkTimes } from "./delivery/times.ts";
 import type { SinkSettings } from "./settings.ts";
 import { sinkMetrics } from "./sink-metrics.ts";
@@ -15,6 +17,7 @@ export type OpenSinksDeps = {
   readonly developers: DeveloperVisibility;
   readonly link: LogLink;
   readonly logOf: (workspace: string) => Promise<LogReader>;
+  readonly query: Pick<QueryClient, "listOperations">;
   readonly audit: AuditLog["record"];
   readonly registry: Registry;
   readonly logger: Logger;
@@ -25,13 +28,15 @@ export type OpenSinksDeps = {
 
 /** Delivers the sinks, and serves their API. */
 export function openSinks(deps: OpenSinksDeps): SinksApi {
-  const { settings, developers, link, logOf, audit, registry, logger, times, stack } = deps;
+  const { settings, developers, link, logOf, query, audit, registry, logger, times, stack } = deps;
   const counts = sinkMetrics(registry, () => sinks.running);
-  const sinks = stack.use(new Sinks({ settings, link, logOf, counts, logger, times }));
+  const causeOf = causeReader(query);
+  const sinks = stack.use(new Sinks({ settings, link, logOf, counts, causeOf, logger, times }));
   return sinksApi({
     sinks,
     logOf,
     settings,
+    causeOf,
     developers,
     audit: (action, caller, about) => {
       const { who, kind, workspace, token } = caller;

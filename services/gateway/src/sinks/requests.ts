@@ -3,6 +3,7 @@ import { parseWhen } from "@tapedeck/shared/filter/time";
 import { z } from "zod";
 import { when } from "../apis/tapedeck/parameter-schemas.ts";
 import { formatNames, modes, type SinkDefinition, sinkNameForm, sinkNamePattern, storedFilter } from "./definition.ts";
+import { templateError } from "./format/chat/template.ts";
 import { signingSecretError } from "./format/standard-signature.ts";
 
 const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
@@ -24,7 +25,7 @@ export const sinkFields = {
   format: z
     .enum(formatNames)
     .default("webhook")
-    .meta({ description: "What requests look like.", form: "`webhook`, `otlp`" }),
+    .meta({ description: "What requests look like.", form: "`webhook`, `otlp`, `slack`, `chat`" }),
   mode: z.enum(modes).default("batched").meta({
     description: "Up to 100 events in a request, or one.",
     form: "`batched`, `structured`",
@@ -38,6 +39,11 @@ export const sinkFields = {
     description: "Sends [spans at their start, too](otlp.md#spans-while-they-run); of `otlp`.",
     form: "`true`, `false`",
     defaultText: "`false`",
+  }),
+  template: z.record(z.string(), z.unknown()).optional().meta({
+    description: "The JSON of [a message](chat.md#any-other-chat), with placeholders; of `slack` and `chat`.",
+    form: "mapping",
+    defaultText: 'that of Slack; `{ text: "{{text}}" }` of `chat`',
   }),
   filter: z
     .unknown()
@@ -82,12 +88,22 @@ export function formatError({
   cdevents,
   live,
   secret,
-}: Pick<SinkDefinition, "format" | "cdevents" | "live" | "secret">):
+  template,
+  filter,
+}: Pick<SinkDefinition, "format" | "cdevents" | "live" | "secret" | "template" | "filter">):
   | { readonly field: string; readonly error: string }
   | undefined {
   if (cdevents === true && format !== "webhook") return { field: "cdevents", error: "only webhook sends CDEvents" };
   if (live === true && format !== "otlp") return { field: "live", error: "only otlp sends spans" };
   if (secret !== undefined && format !== "webhook") return { field: "secret", error: "only webhook signs requests" };
+  const isChat = format === "slack" || format === "chat";
+  if (template !== undefined && !isChat) return { field: "template", error: "only slack and chat have a template" };
+  const ofTemplate = template === undefined ? undefined : templateError(template);
+  if (ofTemplate !== undefined) return { field: "template", error: ofTemplate };
+  const narrowed = isChat ? (["kinds", "subjects", "outcomes"] as const).find((name) => filter[name]) : undefined;
+  if (narrowed !== undefined) {
+    return { field: "filter", error: `a chat gets what has failed and is good again: it has no ${narrowed}` };
+  }
   return undefined;
 }
 

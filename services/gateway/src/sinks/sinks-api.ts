@@ -20,6 +20,7 @@ import {
   type TestResult,
 } from "./definition.ts";
 import type { Parked } from "./delivery/parking.ts";
+import type { CauseOf } from "./format/format.ts";
 import { newSigningSecret } from "./format/standard-signature.ts";
 import { formatError, parkedRequest, rewindRequest, sinkRequest } from "./requests.ts";
 import type { SinkSettings } from "./settings.ts";
@@ -71,6 +72,7 @@ export type SinksApiDeps = {
   readonly sinks: Pick<Sinks, "all" | "changed" | "store">;
   readonly logOf: (workspace: string) => Promise<LogReader>;
   readonly settings: Pick<SinkSettings, "allowed" | "page">;
+  readonly causeOf: CauseOf;
   readonly developers: DeveloperVisibility;
   readonly audit: (action: SinkAction, caller: CallContext, about: AuditEntry["about"]) => void;
 };
@@ -165,7 +167,7 @@ class SinkCalls implements SinksApi {
     const found = await this.#changeable(name, caller);
     const { workspace } = caller;
     const { testSink, warningOf } = await import("./delivery/by-hand.ts");
-    const result = await testSink(found, this.#deps.settings, caller.signal);
+    const result = await testSink(found, this.#deps, caller.signal);
     const { value } = await answered(this.#deps.sinks.store().get({ workspace, sink: found.sink, type: "cursor" }));
     const log = await this.#deps.logOf(workspace);
     const warning = await warningOf(found, { log, cursor: cursorIn(value)?.position }, caller.signal).catch(() => null);
@@ -195,7 +197,7 @@ class SinkCalls implements SinksApi {
     for (const { position } of parked) {
       const at = parsePosition(position);
       if (at === undefined || !belongsToLog(log, at) || caller.signal.aborted) continue;
-      const result = await retryParked(found, { log, offset: at.offset }, this.#deps.settings, caller.signal);
+      const result = await retryParked(found, { log, offset: at.offset }, this.#deps, caller.signal);
       if (result.accepted) await this.#deps.sinks.store().remove({ workspace, sink, type: "parked", place: position });
       items.push({ position, ...result });
       // The others would wait for as long.

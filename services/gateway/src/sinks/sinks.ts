@@ -11,6 +11,7 @@ import { controlIn, definitionIn, type SinkDefinition } from "./definition.ts";
 import type { SinkCounts } from "./delivery/running-sink.ts";
 import type { ActiveSink, RunningSinks } from "./delivery/running-sinks.ts";
 import { defaultSinkTimes, type SinkTimes } from "./delivery/times.ts";
+import type { CauseOf } from "./format/format.ts";
 import type { SinkSettings } from "./settings.ts";
 
 // The sinks of all workspaces, and the gateway that delivers them:
@@ -38,6 +39,7 @@ export type SinksDeps = {
   readonly link: Pick<LogLink, "nats" | "opened" | "workspaces">;
   readonly logOf: (workspace: string) => Promise<LogReader>;
   readonly counts: SinkCounts;
+  readonly causeOf: CauseOf;
   readonly logger: Logger;
   readonly times?: Partial<SinkTimes> | undefined;
 };
@@ -205,10 +207,10 @@ export class Sinks implements AsyncDisposable {
 
   async #hold(lost: AbortSignal): Promise<void> {
     const { RunningSinks } = await import("./delivery/running-sinks.ts");
-    const { settings, logOf, counts, logger } = this.#deps;
+    const { settings, logOf, counts, causeOf, logger } = this.#deps;
     const { connection } = this.#deps.link.nats();
     const store = this.store();
-    const deps = { connection, store, logOf, settings, times: this.#times, counts, logger };
+    const deps = { connection, store, logOf, settings, times: this.#times, counts, causeOf, logger };
     await using running = new RunningSinks(deps);
     try {
       this.#running = running;

@@ -10,6 +10,14 @@ const collectPair =
     return { ...pairs, [name]: value };
   };
 
+function jsonObject(text: string): object {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
+  } catch {}
+  throw new InvalidArgumentError('Expected a JSON object, such as {"content": "{{text}}"}.');
+}
+
 const where = (command: Command) => command.addOption(jsonOption()).addOption(urlOption());
 const named = (name: string) => where(new Command(name).argument("<name>", "the sink"));
 
@@ -17,13 +25,15 @@ const addCommand = () =>
   where(addSourceFlags(new Command("add").argument("<name>", "its name").argument("<url>", "where events are posted")))
     .summary("deliver events to a URL as they are recorded")
     .description(`Delivers the events of the workspace to a URL as they are recorded: as CloudEvents, signed as Standard Webhooks, or \
-as traces over OTLP; at least once, and in order. Without a filter it gets all events. The secret that signs is printed once.`)
+as traces over OTLP; or as messages to a chat, when something fails and when it is good again. At least once, and in order. Without a filter it gets all events. The secret that signs is printed once.`)
     .option("-k, --kind <kind>", "only these kinds: build.failed, build.*, *.failed; repeatable", collectList)
     .option("--session <ulid>", "only these sessions; repeatable", collectList)
     .option("--subject <name>", "only these artifacts, resources, pods …; repeatable", collectList)
     .option("--outcome <outcome>", "only these outcomes; repeatable", collectList)
     .addOption(
-      new Option("--format <format>", "what requests look like").choices(["webhook", "otlp"]).default("webhook"),
+      new Option("--format <format>", "what requests look like")
+        .choices(["webhook", "otlp", "slack", "chat"])
+        .default("webhook"),
     )
     .addOption(
       new Option("--mode <mode>", "several events in a request, or one")
@@ -31,6 +41,11 @@ as traces over OTLP; at least once, and in order. Without a filter it gets all e
         .default("batched"),
     )
     .option("--cdevents", "send CDEvents instead of Tapedeck's own events")
+    .option(
+      "--template <json>",
+      'with slack and chat: the JSON of a message, such as \'{"content": "{{text}}"}\'',
+      jsonObject,
+    )
     .option("--live", "with otlp: send spans at their start, too")
     .option("--start <start>", "now, start, a position or a time", "now")
     .option(
@@ -51,7 +66,8 @@ Examples:
   tapedeck sink add ci https://hooks.example/tapedeck -k '*.failed'
   tapedeck sink add delivery https://hooks.example/cdevents --cdevents
   tapedeck sink add all https://hooks.example/all --start start --header-env authorization=HOOK_AUTHORIZATION
-  tapedeck sink add traces https://collector.example/v1/traces --format otlp`,
+  tapedeck sink add traces https://collector.example/v1/traces --format otlp
+  tapedeck sink add team https://hooks.slack.com/services/T0/B0/x --format slack`,
     )
     .action(async (name: string, url: string, options: AddOptions) =>
       (await import("./run.ts")).addSink(name, url, options),

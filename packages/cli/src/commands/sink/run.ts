@@ -15,6 +15,7 @@ export type AddOptions = SinkOptions &
     readonly mode: string;
     readonly cdevents?: boolean;
     readonly live?: boolean;
+    readonly template?: object;
     readonly start: string;
     readonly header?: Readonly<Record<string, string>>;
     readonly headerEnv?: Readonly<Record<string, string>>;
@@ -57,6 +58,7 @@ export async function addSink(name: string, target: string, options: AddOptions)
     mode,
     cdevents = false,
     live = false,
+    template,
     start,
     header = {},
     headerEnv = {},
@@ -68,7 +70,7 @@ export async function addSink(name: string, target: string, options: AddOptions)
     ...Object.fromEntries(Object.entries(headerEnv).map(([of, from]) => [of, fromVariable(from)])),
   };
   const secret = secretEnv === undefined ? {} : { secret: fromVariable(secretEnv) };
-  const own = { ...secret, ...(cdevents && { cdevents }), ...(live && { live }) };
+  const own = { ...secret, ...(cdevents && { cdevents }), ...(live && { live }), ...(template && { template }) };
   const body = { name, target, format, mode, start, headers, filter: filterOf(filter), ...own };
   const added = await apiAt(url).send<Sink & { readonly secret?: string }>("POST", sinks, body);
   if (json) {

@@ -81,5 +81,10 @@ export function isPoison(refused: Refused, test: AnswerClass, tries: number, max
   if (refused.isAway) return false;
   if (test.type === "accepted") return refused.isFinal || tries >= maxTries;
   if (test.isAway || !test.isFinal || tries < maxTries) return false;
-  return !refused.isFinal || (refused.status !== undefined && aboutContent.includes(refused.status));
+  return !refused.isFinal || isAboutContent(refused);
+}
+
+/** Whether an answer is about what a request says, and not about the target. */
+export function isAboutContent({ status }: Refused): boolean {
+  return status !== undefined && aboutContent.includes(status);
 }

@@ -5,7 +5,7 @@ import { OutOfRangeError } from "@tapedeck/shared/log/out-of-range";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { msOfTimestamp } from "@tapedeck/shared/time/timestamp";
 import type { SentResult } from "../definition.ts";
-import type { FormatReader, FormattedSink, SinkRequest } from "../format/format.ts";
+import type { CauseOf, FormatReader, FormattedSink, SinkRequest } from "../format/format.ts";
 import { formatOf } from "../format/formats.ts";
 import type { SinkSettings } from "../settings.ts";
 import { HttpTarget } from "../target/http-target.ts";
@@ -13,14 +13,14 @@ import { classOf } from "./answers.ts";
 import type { ActiveSink } from "./running-sinks.ts";
 import { continued, startOffset } from "./start-offset.ts";
 
-type ByHandSettings = Pick<SinkSettings, "allowed" | "page">;
+type ByHandDeps = { readonly settings: Pick<SinkSettings, "allowed" | "page">; readonly causeOf: CauseOf };
 
 /** Sends a request without an event, once. */
-export function testSink(sink: ActiveSink, settings: ByHandSettings, signal: AbortSignal): Promise<SentResult> {
+export function testSink(sink: ActiveSink, deps: ByHandDeps, signal: AbortSignal): Promise<SentResult> {
   return send(
     sink,
     { epoch: "", requests: async (formatted) => [formatOf(sink.definition).test(new Date(), formatted)] },
-    settings,
+    deps,
     signal,
   );
 }
@@ -63,7 +63,7 @@ const oldMs = 24 * 3_600_000;
 export async function retryParked(
   sink: ActiveSink,
   { log, offset }: { readonly log: FormatReader & Pick<LogReader, "epoch">; readonly offset: Offset },
-  settings: ByHandSettings,
+  deps: ByHandDeps,
   signal: AbortSignal,
 ): Promise<SentResult> {
   const events = (await Array.fromAsync(log.read([offset], signal))).map((recorded) => ({
@@ -71,8 +71,9 @@ export async function retryParked(
     position: formatPosition({ epoch: log.epoch, offset }),
   }));
   const format = formatOf(sink.definition);
-  const requests = async (formatted: FormattedSink) => format.open(formatted, log).requests(events, signal);
-  return send(sink, { epoch: log.epoch, requests }, settings, signal);
+  const requests = async (formatted: FormattedSink) =>
+    format.open(formatted, log, { memory: undefined, causeOf: deps.causeOf, intervalMs: 0 }).requests(events, signal);
+  return send(sink, { epoch: log.epoch, requests }, deps, signal);
 }
 
 type ToSend = { readonly epoch: string; readonly requests: (sink: FormattedSink) => Promise<readonly SinkRequest[]> };
@@ -80,13 +81,13 @@ type ToSend = { readonly epoch: string; readonly requests: (sink: FormattedSink)
 async function send(
   { workspace, sink: name, definition }: ActiveSink,
   { epoch, requests }: ToSend,
-  settings: ByHandSettings,
+  deps: ByHandDeps,
   signal: AbortSignal,
 ): Promise<SentResult> {
-  const { mode, live = false, secret, headers, target: url } = definition;
+  const { mode, live = false, template, secret, headers, target: url } = definition;
   const format = formatOf(definition);
-  const sink = { workspace, name, mode, live, secret, epoch, page: settings.page };
-  using target = new HttpTarget({ url, allowed: settings.allowed });
+  const sink = { workspace, name, mode, live, secret, epoch, page: deps.settings.page, template };
+  using target = new HttpTarget({ url, allowed: deps.settings.allowed });
   let status: number | null = null;
   for (const request of await requests(sink)) {
     const at = new Date();

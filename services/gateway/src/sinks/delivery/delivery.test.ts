@@ -6,7 +6,7 @@ import type { Format, FormatPass } from "../format/format.ts";
 import { formats } from "../format/formats.ts";
 import type { TargetAnswer } from "../target/http-target.ts";
 import { heldEvents } from "../testing/held-events.ts";
-import { noReader } from "../testing/no-reader.ts";
+import { firstOpening, noReader } from "../testing/no-reader.ts";
 import { Delivery } from "./delivery.ts";
 
 const ok: TargetAnswer = {
@@ -50,6 +50,7 @@ function harness(
   const delivery = new Delivery({
     format,
     reader: noReader,
+    opening: firstOpening,
     sink: { workspace: "default", name: "hook", mode, live: false, secret: undefined, epoch: "gcj869", page: "" },
     headers: {},
     target,

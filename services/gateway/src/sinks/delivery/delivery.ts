@@ -3,9 +3,17 @@ import { type HeldEvent, LogReplacedError } from "@tapedeck/shared/log/log";
 import type { Offset } from "@tapedeck/shared/log/offset";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
-import type { Format, FormatPass, FormatReader, FormattedSink, SinkEvent, SinkRequest } from "../format/format.ts";
+import type {
+  Format,
+  FormatOpening,
+  FormatPass,
+  FormatReader,
+  FormattedSink,
+  SinkEvent,
+  SinkRequest,
+} from "../format/format.ts";
 import type { HttpTarget } from "../target/http-target.ts";
-import { type AnswerClass, classOf, isPoison, type Refused } from "./answers.ts";
+import { type AnswerClass, classOf, isAboutContent, isPoison, type Refused } from "./answers.ts";
 import { maxBytesPerRequest, maxEventsPerRequest, maxTries, type SinkTimes, triesOfBatch } from "./times.ts";
 
 export type DeliveryListener = {
@@ -26,6 +34,7 @@ export type DeliveryOptions = {
   readonly target: Pick<HttpTarget, "post">;
   readonly times: Pick<SinkTimes, "retryMs" | "maxRetryMs">;
   readonly listener: DeliveryListener;
+  readonly opening: FormatOpening;
 };
 
 /**
@@ -43,7 +52,7 @@ export class Delivery {
 
   constructor(options: DeliveryOptions) {
     this.#options = options;
-    this.#pass = options.format.open(options.sink, options.reader);
+    this.#pass = options.format.open(options.sink, options.reader, options.opening);
     this.#retry = backoff(options.times.retryMs, options.times.maxRetryMs);
   }
 
@@ -74,6 +83,31 @@ export class Delivery {
       const settled = await this.#refused(readable.slice(covered, covered + count), refused, signal);
       if (settled !== undefined) rest = rest.filter(({ offset }) => offset > settled);
     }
+  }
+
+  memory(offset: Offset): string | undefined {
+    return this.#pass.memory?.(offset);
+  }
+
+  /** When requests are due that belong to no event, in ms since 1970; undefined: none are. */
+  dueAt(): number | undefined {
+    return this.#pass.dueAt?.();
+  }
+
+  /** Sends what is due; true when it is accepted. Otherwise it has waited as after each failure, and stays due. */
+  async deliverDue(now: number, signal: AbortSignal): Promise<boolean> {
+    for (const request of (await this.#pass.dueRequests?.(now, signal)) ?? []) {
+      if (signal.aborted) return false;
+      const answer = await this.#post(request, signal);
+      if (answer.type === "accepted") continue;
+      this.#options.listener.failing(answer);
+      await delay(Math.max(this.#retry.next(), answer.retryAfterMs ?? 0), signal);
+      return false;
+    }
+    if (signal.aborted) return false;
+    this.#pass.dueDelivered?.(now);
+    this.#accepted();
+    return true;
   }
 
   /** How many events are accepted and, if one was not, why, and how many events its request has. */
@@ -141,6 +175,7 @@ export class Delivery {
   }
 
   async #verdict(event: SinkEvent, refused: Refused, signal: AbortSignal): Promise<"poison" | "accepted" | "wait"> {
+    if (this.#options.format.isTestSeen) return isAboutContent(refused) ? "poison" : "wait";
     const isSuspicious = !refused.isAway && (refused.isFinal || this.#tries >= maxTries);
     if (!isSuspicious || !(await this.#isTestGood(refused, signal))) return "wait";
     // The target may have become well between the two requests, or the network: the event is tried once more, between two good tests.

@@ -9,6 +9,7 @@ import type { SinkKey, SinkName, SinkStore } from "@tapedeck/shared/sinks/sink-s
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import { ulid } from "ulid";
 import { cursorIn, type SinkDefinition, type SinkStatus } from "../definition.ts";
+import type { CauseOf } from "../format/format.ts";
 import { formatOf } from "../format/formats.ts";
 import type { SinkSettings } from "../settings.ts";
 import { HttpTarget } from "../target/http-target.ts";
@@ -26,6 +27,7 @@ export type SinkCounts = {
 };
 
 export type RunningSinkDeps = {
+  readonly causeOf: CauseOf;
   readonly store: SinkStore;
   /** The log of a workspace, as soon as it is open. @throws TapedeckError not_ready */
   readonly logOf: (workspace: string) => Promise<LogReader>;
@@ -36,6 +38,11 @@ export type RunningSinkDeps = {
 };
 
 export type SinkFigures = { readonly lagEvents: number; readonly lagSeconds: number; readonly parked: number };
+
+type Delivered = { readonly cursor: SinkCursor; readonly delivery: Delivery };
+
+/** An event that was recorded before something was due may come so much later. */
+const lateMs = 1_000;
 
 /** Delivers one sink, until it is disposed. */
 export class RunningSink implements AsyncDisposable {
@@ -149,11 +156,13 @@ export class RunningSink implements AsyncDisposable {
 
   /** From the cursor on, until somebody else has written it, or reading fails. */
   async #pass(stopped: AbortSignal): Promise<void> {
-    const { store, logOf, times, settings, counts } = this.#deps;
+    const { store, logOf, times, settings, counts, causeOf } = this.#deps;
     const { workspace, sink } = this.#name;
-    const { mode, live = false, secret, headers, target: url, filter } = this.#definition;
+    const { mode, live = false, template, secret, headers, target: url, filter } = this.#definition;
     const log = await logOf(workspace);
-    await using cursor = await this.#openCursor(log);
+    let delivery: Delivery | undefined;
+    const { cursor: opened, memory } = await this.#openCursor(log, (offset) => delivery?.memory(offset));
+    await using cursor = opened;
     using target = new HttpTarget({ url, allowed: settings.allowed, timeoutMs: times.requestMs });
     const parking = await Parking.open(store, this.#name);
     [this.#log, this.#cursor, this.#parking, this.#isIdle, this.#inHand] = [log, cursor, parking, false, []];
@@ -162,11 +171,12 @@ export class RunningSink implements AsyncDisposable {
     void this.report();
     const over = AbortSignal.any([stopped, cursor.lost]);
     const format = formatOf(this.#definition);
-    const formatted = { workspace, name: sink, mode, live, secret, epoch: log.epoch, page: settings.page };
+    const formatted = { workspace, name: sink, mode, live, secret, epoch: log.epoch, page: settings.page, template };
     const ofFormat: Filter = format.kinds === undefined ? {} : { kinds: format.kinds(formatted) };
     const read = filter.kinds === undefined ? { ...filter, ...ofFormat } : filter;
-    const delivery = new Delivery({
+    delivery = new Delivery({
       format,
+      opening: { memory, causeOf, intervalMs: times.messageMs },
       reader: log,
       sink: formatted,
       headers,
@@ -206,7 +216,7 @@ export class RunningSink implements AsyncDisposable {
     });
     try {
       for (;;) {
-        const events = await this.#gathered(gatherer, cursor);
+        const events = await this.#next(gatherer, { cursor, delivery }, over);
         if (events === undefined) return;
         this.#inHand = events;
         await delivery.deliver(events, over);
@@ -217,6 +227,26 @@ export class RunningSink implements AsyncDisposable {
     } finally {
       left.abort();
       await batches.return().catch(() => {});
+    }
+  }
+
+  /** The next events; undefined at the end. What is due is sent while there are none. */
+  async #next(gatherer: Gatherer, { cursor, delivery }: Delivered, over: AbortSignal) {
+    const next = this.#gathered(gatherer, cursor);
+    for (;;) {
+      const due = delivery.dueAt();
+      if (due === undefined) return next;
+      // While it is behind, events decide: their times are earlier than now.
+      const waitMs = Math.max(due + lateMs - Date.now(), this.#isIdle ? 0 : lateMs);
+      const isOver = new AbortController();
+      const events = await Promise.race([
+        next,
+        delay(waitMs, AbortSignal.any([over, isOver.signal])).then(() => "due" as const),
+      ]);
+      isOver.abort();
+      if (events !== "due") return events;
+      if (over.aborted) return next;
+      if (this.#isIdle && (await delivery.deliverDue(Date.now() - lateMs, over))) cursor.remembered();
     }
   }
 
@@ -232,7 +262,8 @@ export class RunningSink implements AsyncDisposable {
     }
   }
 
-  async #openCursor(log: LogReader): Promise<SinkCursor> {
+  /** The cursor, and what its format remembered there, if the log is still the same. */
+  async #openCursor(log: LogReader, memoryAt: (offset: Offset) => string | undefined) {
     const { store, times } = this.#deps;
     const key = this.#key("cursor");
     const written = (offset: Offset) => formatPosition({ epoch: log.epoch, offset });
@@ -241,7 +272,12 @@ export class RunningSink implements AsyncDisposable {
       const stored = cursorIn(value);
       if (stored !== undefined) {
         const offset = continued(log, stored.position);
-        return new SinkCursor({ store, key, revision, generation: stored.generation, offset, written, times });
+        const { generation } = stored;
+        const isSame = stored.position === written(offset);
+        return {
+          cursor: new SinkCursor({ store, key, revision, generation, offset, written, memory: memoryAt, times }),
+          memory: isSame ? stored.memory : undefined,
+        };
       }
       const offset = await startOffset(log, this.#definition.start);
       const first = { position: written(offset), generation: ulid(), at: new Date().toISOString() };

@@ -11,6 +11,8 @@ export type SinkCursorOptions = {
   readonly generation: string;
   readonly offset: Offset;
   readonly written: (offset: Offset) => string;
+  /** What the sink's format remembers at an offset. */
+  readonly memory?: (offset: Offset) => string | undefined;
   readonly times: Pick<SinkTimes, "cursorMs" | "passedMs">;
 };
 
@@ -28,6 +30,8 @@ export class SinkCursor implements AsyncDisposable {
   #timer: { readonly timer: Timer; readonly dueAt: number } | undefined;
   #writtenAt = Number.NEGATIVE_INFINITY;
   #isOver = false;
+  /** What is stored is not what the format remembers. */
+  #isStale = false;
 
   constructor(options: SinkCursorOptions) {
     this.#options = options;
@@ -50,6 +54,12 @@ export class SinkCursor implements AsyncDisposable {
     this.#advance(offset, this.#options.times.cursorMs);
   }
 
+  /** The format remembers something else at the same offset. */
+  remembered(): void {
+    this.#isStale = true;
+    this.#schedule(this.#options.times.cursorMs);
+  }
+
   /** Nothing up to this offset is of interest. */
   passed(offset: Offset): void {
     this.#advance(offset, this.#options.times.passedMs);
@@ -66,6 +76,10 @@ export class SinkCursor implements AsyncDisposable {
   #advance(offset: Offset, afterMs: number): void {
     if (offset <= this.#offset) return;
     this.#offset = offset;
+    this.#schedule(afterMs);
+  }
+
+  #schedule(afterMs: number): void {
     const now = performance.now();
     const dueAt = Math.max(now, this.#writtenAt + afterMs);
     if (this.#timer !== undefined && this.#timer.dueAt <= dueAt) return;
@@ -77,7 +91,7 @@ export class SinkCursor implements AsyncDisposable {
     this.#timer = undefined;
     this.#writing ??= this.#write().finally(() => {
       this.#writing = undefined;
-      if (this.#offset > this.#stored) this.#again();
+      if (this.#offset > this.#stored || this.#isStale) this.#again();
     });
   }
 
@@ -89,16 +103,24 @@ export class SinkCursor implements AsyncDisposable {
 
   async #write(): Promise<void> {
     const offset = this.#offset;
-    if (offset === this.#stored || this.#lost.signal.aborted) return;
+    if ((offset === this.#stored && !this.#isStale) || this.#lost.signal.aborted) return;
     const { store, key, generation, written } = this.#options;
-    const value = { position: written(offset), generation, at: new Date().toISOString() };
+    const memory = this.#options.memory?.(offset);
+    const value = {
+      position: written(offset),
+      generation,
+      ...(memory !== undefined && { memory }),
+      at: new Date().toISOString(),
+    };
     this.#writtenAt = performance.now();
+    this.#isStale = false;
     try {
       const revision = await store.put(key, value, { revision: this.#revision });
       if (revision === undefined) return this.#lost.abort();
       this.#revision = revision;
       this.#stored = offset;
     } catch {
+      this.#isStale = true;
       // NATS is away, or has written it without an answer: then the next write is refused, and the cursor is read again.
     }
   }

@@ -18,6 +18,8 @@ export type SinkTimes = {
   readonly maxRetryMs: number;
   /** How long a target may take to answer. */
   readonly requestMs: number;
+  /** Between two messages about a source in a chat, by when the events were recorded. */
+  readonly messageMs: number;
 };
 
 export const defaultSinkTimes: SinkTimes = {
@@ -31,6 +33,7 @@ export const defaultSinkTimes: SinkTimes = {
   retryMs: 500,
   maxRetryMs: 60_000,
   requestMs: 15_000,
+  messageMs: 60_000,
 };
 
 /** The bounds of one request, and so of what is in flight: a sink has one request at a time. */

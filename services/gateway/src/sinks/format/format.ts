@@ -1,4 +1,5 @@
 import type { LogReader, RecordedEvent } from "@tapedeck/shared/log/log";
+import type { Offset } from "@tapedeck/shared/log/offset";
 import type { ReceivedAnswer } from "../target/http-target.ts";
 
 /** An event that a sink delivers. */
@@ -18,6 +19,8 @@ export type FormattedSink = {
   readonly epoch: string;
   /** The address of the page, without a slash at its end, for links. */
   readonly page: string;
+  /** The JSON with placeholders that a chat is sent; undefined: the format's own. */
+  readonly template?: Readonly<Record<string, unknown>> | undefined;
 };
 
 /** A request to a target, before it is signed. */
@@ -36,6 +39,32 @@ export type SentRequest = { readonly id: string; readonly body: Uint8Array };
 /** What a format may read of the log beside the events that it is given. Waits while the log is away. */
 export type FormatReader = Pick<LogReader, "history" | "historyBatches" | "lastMatch" | "read">;
 
+/** An operation that ended at a position. */
+export type FailedOperation = {
+  readonly workspace: string;
+  readonly session: string;
+  readonly kind: string;
+  readonly runner: number;
+  readonly loop: number;
+  readonly position: string;
+  /** When its end was recorded, in ms since 1970. */
+  readonly recordedAt: number;
+};
+
+/** Why an operation failed: the step that failed first, the line that says why, and where; undefined: not known in time. Never rejects. */
+export type CauseOf = (
+  operation: FailedOperation,
+  signal: AbortSignal,
+) => Promise<{ readonly what: string; readonly text: string; readonly place: string } | undefined>;
+
+export type FormatOpening = {
+  /** What the last pass remembered at the position from which this one goes on; undefined: nothing, or it was set by hand. */
+  readonly memory: string | undefined;
+  readonly causeOf: CauseOf;
+  /** Between two messages about a source, in a chat. */
+  readonly intervalMs: number;
+};
+
 /** A format during one pass over the log. What it remembers is lost with the pass: at the next one it reads it again. */
 export type FormatPass = {
   /**
@@ -44,15 +73,25 @@ export type FormatPass = {
    * reader, which end the pass. With the signal it may end with any result.
    */
   requests(events: readonly SinkEvent[], signal: AbortSignal): readonly SinkRequest[] | Promise<readonly SinkRequest[]>;
+  /** What the next pass needs to know when everything up to the offset is delivered. It is stored with the cursor. */
+  memory?(offset: Offset): string;
+  /** When requests are due that belong to no event, in ms since 1970, if no event comes before; undefined: none are. */
+  dueAt?(): number | undefined;
+  /** Those that are due. */
+  dueRequests?(now: number, signal: AbortSignal): Promise<readonly SinkRequest[]>;
+  /** They are accepted. */
+  dueDelivered?(now: number): void;
 };
 
 /** How events become requests of a kind of receiver. */
 export type Format = {
   /** Patterns of the kinds that it makes requests of; absent: all. Other events are not read. */
   kinds?(sink: FormattedSink): readonly string[];
-  open(sink: FormattedSink, reader: FormatReader): FormatPass;
+  open(sink: FormattedSink, reader: FormatReader, opening: FormatOpening): FormatPass;
   /** A request that says nothing happened, by which `tapedeck sink test` and a suspicion learn whether a target is well. */
   test(at: Date, sink: FormattedSink): SinkRequest;
+  /** People see the request of a test: only a person sends it. What a target refuses is judged by its answer. */
+  readonly isTestSeen?: boolean;
   /** What an attempt adds, such as a signature of this moment. */
   headersOf?(sent: SentRequest, at: Date, sink: FormattedSink): Readonly<Record<string, string>>;
   /** What targets do with events that are more than a day old, for a warning. */

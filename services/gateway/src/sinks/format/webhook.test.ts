@@ -4,7 +4,7 @@ import { offsetOf } from "@tapedeck/shared/log/offset";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { expect, it } from "vitest";
 import { toCloudEvent } from "../../transports/http/cloud-events.ts";
-import { noReader } from "../testing/no-reader.ts";
+import { firstOpening, noReader } from "../testing/no-reader.ts";
 import type { FormattedSink } from "./format.ts";
 import { newSigningSecret, signatureHeaders, signingSecretError } from "./standard-signature.ts";
 import { webhook } from "./webhook.ts";
@@ -20,7 +20,7 @@ const sink = {
   page: "",
 } as const;
 const requestsOf = (opened: FormattedSink) =>
-  webhook.open(opened, noReader).requests(events, new AbortController().signal);
+  webhook.open(opened, noReader, firstOpening).requests(events, new AbortController().signal);
 
 const eventAt = (sequence: number, more: Partial<Event> = {}) => {
   const event = Event.fromPartial({

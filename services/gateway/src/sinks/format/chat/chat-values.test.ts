@@ -1,0 +1,96 @@
+import { expect, it } from "vitest";
+import type { ChatMessage } from "./chat-state.ts";
+import { chatValues, durationText, mrkdwn, plainText } from "./chat-values.ts";
+import { filled, templateError } from "./template.ts";
+
+const message: ChatMessage = {
+  id: "32bl00-gcj869",
+  type: "failed",
+  at: 0,
+  source: "default/alice/shop/skaffold",
+  what: "loop 7",
+  error: "exit status 1",
+  operation: { session: "s", kind: "loop", runner: 1, loop: 7 },
+  path: "/loops/s.1.7",
+  more: 0,
+};
+const page = "https://tapedeck.example";
+const cause = { what: "build web", text: "undefined: total", place: "main.go:7" };
+
+it("a failure in Slack says what, for whom, the cause and the link", () => {
+  expect(chatValues(message, cause, page, mrkdwn).text).toBe(
+    ":red_circle: *alice/shop*: build web failed\nundefined: total · main.go:7\n<https://tapedeck.example/loops/s.1.7|why>",
+  );
+  expect(chatValues({ ...message, more: 3 }, undefined, page, mrkdwn).text).toBe(
+    ":red_circle: *alice/shop*: loop 7 failed, and 3 more failures\nexit status 1\n<https://tapedeck.example/loops/s.1.7|why>",
+  );
+  const good = { ...message, type: "good", error: "", redMs: 720_000, more: 1 } as const;
+  expect(chatValues(good, undefined, page, mrkdwn).text).toBe(
+    ":large_green_circle: *alice/shop*: good again after 12 min, and 1 more failure\n<https://tapedeck.example/loops/s.1.7|loop 7>",
+  );
+});
+
+it("a text of an upstream pings nobody, links nowhere and breaks no line of a message", () => {
+  const hostile = "<!channel> <@U1> @here @all & <https://evil.example|ok>\n\u001b[31m*x*\u0007\u202e\r\n:bomb:";
+  const { text } = chatValues(message, { what: hostile, text: hostile, place: hostile }, page, mrkdwn);
+  expect(text.split("\n")).toHaveLength(3);
+  expect(text).toContain(
+    "&lt;!channel&gt; &lt;@\u2060U1&gt; @\u2060here @\u2060all &amp; &lt;https://evil.example|ok&gt;",
+  );
+  expect(text.match(/<[^>]*>/g)).toEqual(["<https://tapedeck.example/loops/s.1.7|why>"]);
+  expect(text).not.toMatch(/@(?!\u2060)|\p{Cc}(?<!\n)|\u202e/u);
+  const other = chatValues({ ...message, type: "good", what: hostile }, undefined, page, mrkdwn);
+  expect(other.text.match(/<[^>]*>/g)).toHaveLength(1);
+  expect(chatValues(message, { ...cause, text: "@everyone" }, page, plainText).text).toContain("@\u2060everyone");
+});
+
+it("a message is short whatever an upstream has printed", () => {
+  const long = { what: "😀".repeat(9_000), text: "&".repeat(9_000), place: "x".repeat(9_000) };
+  for (const dialect of [mrkdwn, plainText]) {
+    const { text } = chatValues({ ...message, what: long.what, error: long.text }, long, page, dialect);
+    expect(text.length).toBeLessThan(dialect === mrkdwn ? 4_000 : 2_000);
+    expect(text.isWellFormed()).toBe(true);
+  }
+});
+
+it("a template stays the JSON that it is, whatever the values are", () => {
+  const template = {
+    embeds: [{ title: "{{ title }}", url: "{{link}}", color: 15, fields: ["{{cause}} {{cause}}"] }],
+    '{{text}}"': null,
+    allowed_mentions: { parse: [] },
+  };
+  const cause = '","x":"$& $1 {{link}} \\ \u2028 "}]';
+  const values = { ...chatValues(message, undefined, page, plainText), cause };
+  expect(JSON.parse(filled(template, values))).toEqual({
+    embeds: [
+      {
+        title: "alice/shop: loop 7 failed",
+        url: "https://tapedeck.example/loops/s.1.7",
+        color: 15,
+        fields: [`${cause} ${cause}`],
+      },
+    ],
+    '{{text}}"': null,
+    allowed_mentions: { parse: [] },
+  });
+});
+
+it("a template with an unknown placeholder, without a text, or too large is refused", () => {
+  expect(templateError({ content: "{{text}}" })).toBeUndefined();
+  expect(templateError({ content: "{{txt}}" })).toMatch(/has \{\{txt\}\}: there are \{\{text\}\}/);
+  expect(templateError({ content: "{{constructor}} {{text}}" })).toMatch(/constructor/);
+  expect(templateError({ content: "failed" })).toMatch(/neither/);
+  expect(templateError({ content: `{{text}}${"x".repeat(9_000)}` })).toMatch(/characters/);
+  const deep = (depth: number): object => (depth === 0 ? { text: "{{text}}" } : { deep: deep(depth - 1) });
+  expect(templateError(deep(100) as Readonly<Record<string, unknown>>)).toMatch(/deep/);
+});
+
+it.each([
+  [45_000, "45 s"],
+  [720_000, "12 min"],
+  [3_600_000, "1 h"],
+  [11_100_000, "3 h 5 min"],
+  [2 * 86_400_000 + 4 * 3_600_000, "2 d 4 h"],
+])("%d ms are %s", (ms, text) => {
+  expect(durationText(ms)).toBe(text);
+});

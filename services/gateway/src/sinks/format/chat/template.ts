@@ -1,0 +1,44 @@
+/** A JSON object with placeholders such as {{text}} in its strings. */
+export type ChatTemplate = Readonly<Record<string, unknown>>;
+
+/** What a template can have, as strings. */
+export const placeholders = [
+  ...["text", "title", "cause", "link", "state", "source", "developer", "project", "upstream", "duration", "more"],
+] as const;
+export type Placeholder = (typeof placeholders)[number];
+export type ChatValues = Readonly<Record<Placeholder, string>>;
+
+const pattern = /\{\{\s*([^{}]*?)\s*\}\}/g;
+const maxCharacters = 8_192;
+const maxDepth = 32;
+
+/** Why a template can't be used; undefined: it can. */
+export function templateError(template: ChatTemplate): string | undefined {
+  const text = JSON.stringify(template);
+  if (text.length > maxCharacters) return `has more than ${maxCharacters} characters`;
+  if (depthOf(template) > maxDepth) return "is nested too deep";
+  const names = [...text.matchAll(pattern)].map(([, name = ""]) => name);
+  const unknown = names.find((name) => !isPlaceholder(name));
+  if (unknown !== undefined)
+    return `has {{${unknown}}}: there are ${placeholders.map((name) => `{{${name}}}`).join(", ")}`;
+  if (!names.some((name) => name === "text" || name === "title")) return "has neither {{text}} nor {{title}}";
+  return undefined;
+}
+
+/** The body of a request. A value becomes a part of a string, whatever is in it. */
+export function filled(template: ChatTemplate, values: ChatValues): string {
+  return JSON.stringify(template, (_, value: unknown) =>
+    typeof value === "string"
+      ? value.replace(pattern, (whole, name: string) => (isPlaceholder(name) ? values[name] : whole))
+      : value,
+  );
+}
+
+function isPlaceholder(name: string): name is Placeholder {
+  return (placeholders as readonly string[]).includes(name);
+}
+
+function depthOf(value: unknown): number {
+  if (typeof value !== "object" || value === null) return 0;
+  return 1 + Math.max(0, ...Object.values(value).map(depthOf));
+}

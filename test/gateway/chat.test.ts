@@ -1,0 +1,75 @@
+import { spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
+import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
+import { startReceiver } from "@tapedeck/gateway/sinks/testing/receiver";
+import { until } from "@tapedeck/shared/testing/until";
+import { collect } from "tapedeck/testing/cli";
+import { recordingFolder } from "tapedeck/testing/skaffold-program";
+import { expect, it } from "vitest";
+import { startStack } from "../stack/stack.ts";
+
+const main = fileURLToPath(new URL("../../packages/cli/bin/tapedeck.mjs", import.meta.url));
+
+/** The lines of docs/chat.md that begin with `tapedeck sink`, with the receiver's address in place of the chats'. */
+function linesToType(url: string): readonly string[] {
+  const page = readFileSync(join(import.meta.dirname, "../../docs/chat.md"), "utf8");
+  return page
+    .split("\n")
+    .filter((line) => line.startsWith("tapedeck sink "))
+    .map((line) => line.replace(/https:\/\/[^/\s]+\/\S*/, (address) => `${url}${new URL(address).pathname}`));
+}
+
+it("the lines of the page, typed, send a real failure to each chat, with the cause that `tapedeck why` gives", async () => {
+  const cwd = mkdtempSync(join(tmpdir(), "chat-"));
+  await using cleanup = new AsyncDisposableStack();
+  cleanup.defer(() => rmSync(cwd, { recursive: true, force: true }));
+  const recording = loadRecording(recordingFolder("04-deploy-failure-then-recovery"));
+  const fake = cleanup.use(await startFakeSkaffold({ recording }));
+  const receiver = cleanup.use(await startReceiver());
+  const stack = cleanup.use(
+    await startStack({
+      skaffold: [{ developer: "alice", project: "shop", address: fake.address }],
+      env: { TAPEDECK_GATEWAY_SINK_HOSTS: "127.0.0.1", TAPEDECK_GATEWAY_PAGE_URL: "https://tapedeck.example/" },
+    }),
+  );
+  const type = async (line: string) => {
+    const words = line.replace(/^tapedeck/, `"${process.execPath}" "${main}"`);
+    const env = { ...process.env, TAPEDECK_URL: `http://${stack.http}`, XDG_CONFIG_HOME: cwd };
+    await using cli = collect(spawn("sh", ["-c", words], { cwd, env, stdio: "pipe" }));
+    return { code: await cli.ended, out: cli.stdout(), err: cli.stderr() };
+  };
+  const origin = new URL(receiver.url).origin;
+  const lines = linesToType(origin);
+  expect(lines.map((line) => line.split(" ")[3])).toEqual(["team", "shop", "team", "discord", "teams"]);
+  for (const line of lines) expect(await type(line), line).toMatchObject({ code: 0, err: "" });
+  const bodiesAt = (path: string) =>
+    receiver.requests.filter((one) => one.path.startsWith(path)).map(({ body }) => JSON.parse(body));
+  expect(bodiesAt("/services/T0/B0/x")).toMatchObject([{ text: expect.stringContaining("nothing has failed") }]);
+
+  await fake.playUntil({ v1: 17 });
+  await stack.drained(fake);
+  const isTold = () =>
+    [...["/services/T0/B0/x", "/services/T0/B0/y"], ...["/api/webhooks", "/workflows"]].every(
+      (path, index) => bodiesAt(path).length === (index === 0 ? 2 : 1),
+    );
+  await until(isTold, { message: "the failure in each chat" });
+  const why = JSON.parse((await type("tapedeck why --json")).out);
+  const { phase, cause } = why.left.failure;
+  const loop = `https://tapedeck.example/loops/${why.left.session}.${why.left.runner}.${why.left.loop}`;
+  expect(cause.text).toContain('no matches for kind "Deploymint"');
+  const text = `:red_circle: *alice/shop*: ${phase} failed\n${cause.text}\n<${loop}|why>`;
+  expect(bodiesAt("/services/T0/B0/x")[1]).toEqual({ text, unfurl_links: false, unfurl_media: false });
+  expect(bodiesAt("/services/T0/B0/y")).toEqual([{ text, unfurl_links: false, unfurl_media: false }]);
+  expect(bodiesAt("/api/webhooks")).toEqual([
+    { content: `🔴 alice/shop: ${phase} failed\n${cause.text}\n${loop}`, allowed_mentions: { parse: [] } },
+  ]);
+  const [{ attachments }] = bodiesAt("/workflows");
+  expect(attachments[0].content).toMatchObject({
+    body: [{ text: `alice/shop: ${phase} failed` }, { text: cause.text }],
+    actions: [{ url: loop }],
+  });
+});
