@@ -1,5 +1,11 @@
+/** A column has a name that is chosen. While all are chosen, any name matches, also one that the analyst can't list. */
+export const isChosen = (column: string, variable: "workspace" | "project") =>
+  `${column} ~ '^(\${${variable}:regex})$'`;
+
 /** Rows of the chosen workspaces and projects in the dashboard's time. `at`: the column with the row's time. */
-export const chosen = (at: string) => `$__timeFilter(${at}) and workspace in ($workspace) and project in ($project)`;
+export const chosen = (at: string) =>
+  `$__timeFilter(${at}) and ${isChosen("workspace", "workspace")} and ${isChosen("project", "project")}`;
 
 /** Series of the chosen workspaces and projects. */
-export const chosenSeries = 'workspace=~"$workspace",project=~"$project"';
+// biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana replaces them
+export const chosenSeries = 'workspace=~"${workspace:regex}",project=~"${project:regex}"';

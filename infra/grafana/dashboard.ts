@@ -6,6 +6,7 @@ import {
   QueryVariableBuilder,
   VariableRefresh,
 } from "@grafana/grafana-foundation-sdk/dashboard";
+import { isChosen as isChosenName } from "./conditions.ts";
 import { type Panel, panelOf, postgres } from "./panel.ts";
 
 export type Dashboard = {
@@ -22,7 +23,7 @@ export type Dashboard = {
 /** The values to choose from, by the name of the variable. */
 export const variables = {
   workspace: "select distinct workspace from tapedeck.sources order by 1",
-  project: "select distinct project from tapedeck.sources where workspace in ($workspace) order by 1",
+  project: `select distinct project from tapedeck.sources where ${isChosenName("workspace", "workspace")} order by 1`,
 } as const;
 
 const tag = "tapedeck";
@@ -39,7 +40,12 @@ export function dashboardOf({ uid, title, description, panels, isChosen, from = 
     .link(links.keepTime(true).includeVars(true));
   if (isChosen) {
     for (const [name, query] of Object.entries(variables)) {
-      const variable = new QueryVariableBuilder(name).query(query).datasource(postgres).multi(true).includeAll(true);
+      const variable = new QueryVariableBuilder(name)
+        .query(query)
+        .datasource(postgres)
+        .multi(true)
+        .includeAll(true)
+        .allValue(".*");
       builder.withVariable(
         variable.current({ text: "All", value: "$__all" }).refresh(VariableRefresh.OnTimeRangeChanged),
       );

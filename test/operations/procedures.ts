@@ -265,13 +265,13 @@ export const procedures: Readonly<Record<string, readonly (readonly [path: strin
   TapedeckBuildsFail: [
     [
       "services/query/src/views/totals/totals.test.ts",
-      "sums what ended once, with buckets of the durations that are known, and what loops waited for",
+      "an operation that ended is counted once, with its duration, and what loops waited for",
     ],
   ],
   TapedeckMetricsIncomplete: [
     [
       "services/query/src/totals/total-metrics.test.ts",
-      "leaves out durations first, then the projects not used for longest, and says how many",
+      "the page leaves out durations first, then projects not used for longest, and says how many",
     ],
   ],
   TapedeckInternalErrors: [

@@ -1,4 +1,4 @@
-import { chosen, chosenSeries } from "../conditions.ts";
+import { chosen, chosenSeries, isChosen } from "../conditions.ts";
 import type { Dashboard } from "../dashboard.ts";
 import { graph, rows, series } from "../panel.ts";
 
@@ -43,7 +43,7 @@ from tapedeck.vagrant_command_times where ${chosen("started_at")} group by 1, 2,
       queries: [
         rows(`
 select source, name, state, machine_state, provider, box_name, box_version
-from tapedeck.vagrant_targets where not gone and split_part(source, '/', 1) in ($workspace) order by 1, 2 limit 100`),
+from tapedeck.vagrant_targets where not gone and ${isChosen("split_part(source, '/', 1)", "workspace")} order by 1, 2 limit 100`),
       ],
     },
     {
@@ -61,7 +61,7 @@ from tapedeck.pod_runs where ${chosen("started_at")} group by 1, 2 order by 1, 2
       queries: [
         rows(`
 select source, image_name, app, exit_code, count(*) as apps
-from tapedeck.rkt_apps where exit_code > 0 and split_part(source, '/', 1) in ($workspace)
+from tapedeck.rkt_apps where exit_code > 0 and ${isChosen("split_part(source, '/', 1)", "workspace")}
 group by 1, 2, 3, 4 order by apps desc, 1, 3 limit 50`),
       ],
     },

@@ -7,7 +7,7 @@ import { queryMetrics } from "./metrics.ts";
 import { ProjectedPosition } from "./projecting/progress.ts";
 import { migrated } from "./testing/migrated.ts";
 
-it("has the sums of a workspace from the moment at which its tables have caught up with its log", async () => {
+it("the page has the sums of a workspace once its tables have caught up with its log", async () => {
   await using own = await freshDatabase(migrated);
   await using database = openDatabase({ url: own.url, connections: 1 });
   await sql`insert into operation_totals

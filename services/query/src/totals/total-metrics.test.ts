@@ -50,7 +50,7 @@ const projectsOf = (page: string, name: string) =>
     [...page.matchAll(new RegExp(`^${name}\\{.*project="[^"]*-(\\d+)"`, "gm"))].map(([, number]) => Number(number)),
   );
 
-it("has the counts of 1,000 projects and the durations of those used last, within 2 MB, soon", async () => {
+it("the page has counts of 1,000 projects, and durations of those used last, soon and within 2 MB", async () => {
   await pageOf();
   const times: number[] = [];
   let page = "";
@@ -71,7 +71,7 @@ it("has the counts of 1,000 projects and the durations of those used last, withi
   expect(fastest).toBeLessThan(150);
 });
 
-it("leaves out durations first, then the projects not used for longest, and says how many", async () => {
+it("the page leaves out durations first, then projects not used for longest, and says how many", async () => {
   const page = await pageOf({ series: 1_500 });
   expect(seriesIn(page).length).toBeLessThanOrEqual(1_500);
   const counted = projectsOf(page, "tapedeck_operations_total");
@@ -92,7 +92,7 @@ it("leaves out durations first, then the projects not used for longest, and says
   );
 });
 
-it("has classic histograms in seconds, and none of what has no duration", async () => {
+it("the page has classic histograms in seconds, and none of what has no duration", async () => {
   const page = await pageOf({ by: "workspace" });
   const of = (name: string, labels: string) =>
     page
@@ -112,7 +112,7 @@ it("has classic histograms in seconds, and none of what has no duration", async 
   expect(page).not.toMatch(/project=|tapedeck_query_metrics_projects/);
 });
 
-it("has nothing of workspaces that are not caught up, nor while the tables can't be read", async () => {
+it("the page has nothing of workspaces behind their logs, or while the tables can't be read", async () => {
   expect(seriesIn(await pageOf({ workspaces: async () => [] }))).toEqual([]);
   const away = () => {
     throw new Error("not ready");

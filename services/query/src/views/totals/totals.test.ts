@@ -31,7 +31,7 @@ async function counts({ db }: Database, project = "shop"): Promise<readonly stri
   return found.map(({ text }) => text);
 }
 
-it("sums what ended once, with buckets of the durations that are known, and what loops waited for", async () => {
+it("an operation that ended is counted once, with its duration, and what loops waited for", async () => {
   await using on = await stage();
   const script = scenario();
   const session = script.session("s1");
@@ -79,7 +79,7 @@ it("sums what ended once, with buckets of the durations that are known, and what
   expect(of("loop", "succeeded")).toMatchObject({ sum_ms: 4_500, le_2000: 0, le_5000: 1 });
 });
 
-it("counts the waits that were known when the loop ended, also where an end came late in the same batch", async () => {
+it("the waits are those known at the loop's end, also where an end came late in the same batch", async () => {
   await using on = await stage();
   const script = scenario();
   const session = script.session("s1");
@@ -99,7 +99,7 @@ it("counts the waits that were known when the loop ended, also where an end came
   }
 });
 
-it(`sums the same however the log is cut into batches (seed ${searchSeed})`, async () => {
+it(`the totals are the same however the log is cut into batches (seed ${searchSeed})`, async () => {
   await using on = await stage();
   const random = seeded(searchSeed);
   // What an erased session did is counted where its events came before the mark.
@@ -114,9 +114,7 @@ it(`sums the same however the log is cut into batches (seed ${searchSeed})`, asy
   expect(differencesOf(await totalsIn(other.url), expected)).toEqual([]);
 });
 
-it("never fall: neither when sessions are erased, nor by rebuilds; they go with the last source of a project", async ({
-  signal,
-}) => {
+it("the totals never fall, by erasures nor by rebuilds, and go with a project's last source", async ({ signal }) => {
   await using on = await stage();
   await using logs = await streams(on, ["acme"]);
   await using database = openDatabase({ url: on.databaseUrl, connections: 1 });
