@@ -191,6 +191,20 @@ describe("the audit log", () => {
     ).toEqual(await entries());
   });
 
+  it("has exports of tables, by their days", async () => {
+    const cwd = await mkdtemp(join(inject("serversFolder"), "audit-"));
+    const { grpc, http } = stack.tokens.on.stack;
+    const env = {
+      TAPEDECK_URL: `http://${http}`,
+      TAPEDECK_GRPC_PORT: grpc.split(":")[1] ?? "",
+      TAPEDECK_TOKEN: viewer?.text ?? "",
+    };
+    const days = { from: "2026-11-20", to: "2026-11-21" };
+    await using cli = startCli(["export", "--parquet", "tables", "--from", days.from, "--to", days.to], { cwd, env });
+    expect([await cli.ended, cli.stderr()]).toEqual([0, ""]);
+    await recorded({ action: "tables.exported", by: viewer?.record.id, workspace: "acme", about: days });
+  });
+
   it("is for admins, each of whom sees their own workspace", async () => {
     expect((await call("GET", "/api/v1/audit")).status).toBe(401);
     expect((await call("GET", "/api/v1/audit", bearing(viewer?.text))).status).toBe(403);

@@ -137,6 +137,8 @@ const reading: readonly (readonly string[])[] = [
   ["explain", failed, "--json"],
   ["explain", hostile("file")],
   ["compare", `${sessions.skaffold}:1`, `${sessions.skaffold}:2`],
+  ["export", "--parquet", join(cwd, "tables"), "--from", "2026-11-20", "--to", "2026-11-20"],
+  ["export", "--parquet", hostile(join(cwd, "tables")), "--from", hostile("2026-11-20")],
   ["compare", hostile("left"), hostile("right")],
   ...["builds", "loops", "commands", "failures"].flatMap((kind) => [
     ["stats", kind],

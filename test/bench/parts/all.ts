@@ -7,6 +7,7 @@ import { ingest } from "./ingest.ts";
 import { live } from "./live.ts";
 import { mcp } from "./mcp.ts";
 import { memory } from "./memory.ts";
+import { parquet } from "./parquet.ts";
 import { peers } from "./peers/peers.ts";
 import { projection } from "./projection.ts";
 import { realSkaffold } from "./real-skaffold.ts";
@@ -35,15 +36,16 @@ export const parts = {
   workspaces,
   peers,
   views,
+  parquet,
   "real-skaffold": realSkaffold,
 } satisfies Record<string, (bench: Bench) => Promise<void>>;
 
 export type PartName = keyof typeof parts;
 export const partNames = Object.keys(parts) as readonly PartName[];
-const unusual: ReadonlySet<PartName> = new Set(["views", "real-skaffold"]);
+const unusual: ReadonlySet<PartName> = new Set(["views", "parquet", "real-skaffold"]);
 /**
- * The parts of a run that names none. The views are meaningful only at millions of operations, and the real Skaffold needs
- * a project.
+ * The parts of a run that names none. The views and the export are meaningful only at millions of operations, and the real
+ * Skaffold needs a project.
  */
 export const defaultParts = partNames.filter((name) => !unusual.has(name));
 
@@ -65,6 +67,7 @@ const sizeMatters: Readonly<Record<PartName, SizeMatters>> = {
   views: "yes",
   replay: "duration",
   projection: "duration",
+  parquet: "duration",
   ingest: "no",
   fanout: "no",
   live: "no",

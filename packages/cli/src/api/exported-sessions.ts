@@ -159,7 +159,8 @@ function of(source: string | undefined): string {
   return source === undefined ? "" : ` of ${source}`;
 }
 
-function worded({ code, details, message }: ServiceError, name: string): CommandError {
+/** `name`: that of the server. */
+export function worded({ code, details, message }: ServiceError, name: string): CommandError {
   if (code === status.UNAVAILABLE && !/ready|moment/.test(details)) {
     return new CommandError(
       `no Tapedeck server answers at ${name}: start one with \`${commandToStart()}\`, or give its address with --url or \`tapedeck login\`.`,

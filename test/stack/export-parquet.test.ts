@@ -1,0 +1,232 @@
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { deflateRawSync } from "node:zlib";
+import { Server, ServerCredentials, type ServerWritableStream } from "@grpc/grpc-js";
+import type { ExportTablesRequest, ExportTablesResponse, TableColumn } from "@tapedeck/proto/tapedeck/v1/tables";
+import { TapedeckService } from "@tapedeck/proto/tapedeck/v1/tapedeck";
+import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
+import { exportTables } from "tapedeck/commands/export/parquet/run";
+import { startCli } from "tapedeck/testing/cli";
+import { urlOf } from "tapedeck/testing/recorder";
+import { afterAll, beforeAll, beforeEach, expect, it, vi } from "vitest";
+import { openDuckDb } from "../docs/duckdb.ts";
+
+// `tapedeck export --parquet` with a server that sends what a real one would not, and ends when it should not.
+// test/docs/sql-answers.test.ts has a real one.
+
+type Message = NonNullable<ExportTablesResponse["body"]>;
+type Value = string | number | bigint | boolean | null;
+
+const [first, second] = ["2026-01-30", "2026-01-31"];
+const cleanup = new AsyncDisposableStack();
+let url: string;
+/** What the server sends; it then ends the call, or breaks it off. */
+let script: readonly Message[] = [];
+let breaksOff = false;
+let folder: string;
+
+beforeAll(async () => {
+  const server = new Server();
+  server.addService(TapedeckService, {
+    exportTables(call: ServerWritableStream<ExportTablesRequest, ExportTablesResponse>) {
+      for (const body of script) call.write({ body });
+      if (breaksOff) call.emit("error", { code: 14, details: "the gateway is stopped: try again in a moment" });
+      else call.end();
+    },
+  } as never);
+  const port = await new Promise<number>((resolve, reject) => {
+    server.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), (error, bound) =>
+      error === null ? resolve(bound) : reject(error),
+    );
+  });
+  cleanup.defer(() => server.forceShutdown());
+  url = urlOf(`127.0.0.1:${port}`);
+  vi.spyOn(process.stdout, "write").mockReturnValue(true);
+  cleanup.defer(() => void vi.restoreAllMocks());
+});
+afterAll(() => cleanup.disposeAsync());
+
+beforeEach(async () => {
+  folder = join(cleanup.use(await temporaryFolder()).folder, "tables");
+  breaksOff = false;
+});
+
+/** Fields as Postgres' binary COPY writes them. */
+function rowOf(columns: readonly TableColumn[], values: readonly Value[]): Buffer {
+  const count = Buffer.alloc(2);
+  count.writeInt16BE(values.length);
+  const fields = values.flatMap((value, index) => {
+    const bytes = value === null ? Buffer.alloc(0) : bytesOf(columns[index]?.type ?? "", value);
+    const length = Buffer.alloc(4);
+    length.writeInt32BE(value === null ? -1 : bytes.length);
+    return [length, bytes];
+  });
+  return Buffer.concat([count, ...fields]);
+}
+
+function bytesOf(type: string, value: NonNullable<Value>): Buffer {
+  const bytes = Buffer.alloc(type === "boolean" ? 1 : type === "int32" ? 4 : 8);
+  if (type === "text" || type === "json") return Buffer.from(String(value));
+  if (type === "boolean") bytes.writeInt8(value ? 1 : 0);
+  else if (type === "int32") bytes.writeInt32BE(Number(value));
+  else if (type === "double") bytes.writeDoubleBE(Number(value));
+  else bytes.writeBigInt64BE(BigInt(value as bigint));
+  return bytes;
+}
+
+const rowsAtOnce = 2_500;
+
+type Table = { readonly columns: readonly TableColumn[]; readonly rows: readonly (readonly Value[])[] };
+
+function tableMessages(table: string, day: string, { columns, rows }: Table, workspace = "acme"): Message[] {
+  const parts = Array.from({ length: Math.ceil(rows.length / rowsAtOnce) }, (_, part) =>
+    rows.slice(part * rowsAtOnce, (part + 1) * rowsAtOnce).map((row) => rowOf(columns, row)),
+  );
+  return [
+    { $case: "begin", value: { table, day, columns: [...columns], workspace } },
+    ...parts.map((part) => ({ $case: "rows" as const, value: deflateRawSync(Buffer.concat(part)) })),
+    { $case: "end", value: { rows: BigInt(rows.length) } },
+  ];
+}
+
+const ids = (...names: readonly string[]): Table => ({
+  columns: [{ name: "id", type: "text" }],
+  rows: names.map((name) => [name]),
+});
+const done = (day: string): Message => ({ $case: "done", value: { day } });
+
+/** A day of an export with these ids of operations and of loops. */
+const dayOf = (day: string, operations: Table, loops = ids()): Message[] => [
+  ...tableMessages("operations", day, operations),
+  ...tableMessages("loops", day, loops),
+  done(day),
+];
+
+const run = (from = first, to = second) => exportTables({ url, parquet: folder, from, to });
+const refusal = (from = first, to = second) =>
+  run(from, to).then(
+    () => "exported",
+    (error: Error) => error.message,
+  );
+
+/** The views need all tables of a real server. */
+const filesOf = (table: string) =>
+  `read_parquet('${folder}/${table}/day=*/*.parquet', union_by_name = true, hive_types = {'day': date})`;
+
+async function idsIn(table: string): Promise<readonly (string | null)[]> {
+  await using duckdb = await openDuckDb();
+  return (await duckdb.rows(`select id || ' ' || day from ${filesOf(table)} order by 1`)).rows.flat();
+}
+
+const start2000 = Date.UTC(2000, 0, 1);
+
+it("values of all types are the same in DuckDB", async () => {
+  const types = ["text", "text", "json", "int32", "int64", "double", "boolean", "timestamp", "text"];
+  const columns = types.map((type, index) => ({ name: `c${index}`, type }));
+  const micros = (time: string) => BigInt(Date.parse(time) - start2000) * 1_000n + 7n;
+  const rows: Value[][] = Array.from({ length: 6_000 }, (_, n) => [
+    ...[`id-${n}`, ["", "é🙂", "it's\n\u0000"][n % 3] ?? "", `{"n": ${n % 5}}`, n - 3_000, 2n ** 53n + BigInt(n)],
+    ...[n / 7, n % 2 === 0, micros("1969-12-31T23:59:59Z") + BigInt(n), null],
+  ]);
+  // A column's first null may come late.
+  rows.push(["last", null, null, null, null, null, null, null, "once"]);
+  script = [...tableMessages("operations", first, { columns, rows }), done(first)];
+  await run(first, first);
+  await using duckdb = await openDuckDb();
+  const { rows: found } = await duckdb.rows(
+    `select c0, c1, c2, c3, c4, c5, c6, epoch_us(c7), c8 from ${filesOf("operations")}
+      order by try_cast(substr(c0, 4) as integer) nulls last`,
+  );
+  const since1970 = (value: Value) => (value === null ? null : BigInt(value as bigint) + BigInt(start2000) * 1_000n);
+  const expected = rows.map((row) => row.with(7, since1970(row[7] ?? null)).map((value) => value && String(value)));
+  const comparable = (all: readonly (readonly unknown[])[]) =>
+    all.map((row) => row.map((value) => (value === 0 || value === false || value === "" ? String(value) : value)));
+  expect(comparable(found)).toEqual(comparable(expected));
+  const { rows: described } = await duckdb.rows(`describe select * from ${filesOf("operations")}`);
+  expect(described.map(([, type]) => type)).toEqual([
+    ...["VARCHAR", "VARCHAR", "JSON", "INTEGER", "BIGINT", "DOUBLE", "BOOLEAN", "TIMESTAMP WITH TIME ZONE", "VARCHAR"],
+    "DATE",
+  ]);
+});
+
+it("an export replaces its days, and leaves the others", async () => {
+  script = [...dayOf(first, ids("a", "b"), ids("l")), ...dayOf(second, ids("c"), ids("m"))];
+  await run();
+  expect(await idsIn("operations")).toEqual([`a ${first}`, `b ${first}`, `c ${second}`]);
+  expect(await idsIn("loops")).toEqual([`l ${first}`, `m ${second}`]);
+  script = dayOf(second, ids("d"));
+  await run(second, second);
+  expect(await idsIn("operations")).toEqual([`a ${first}`, `b ${first}`, `d ${second}`]);
+  expect(await idsIn("loops")).toEqual([`l ${first}`]);
+});
+
+it("a table without any rows is an empty view", async () => {
+  script = dayOf(first, ids("a"));
+  await run(first, first);
+  const views = await readFile(join(folder, "views.sql"), "utf8");
+  expect(views).toContain('view tapedeck.loops as\n  select null::varchar as "id", null::date as day where false;');
+});
+
+it("an export that is broken off leaves whole days, and says how to go on", async () => {
+  script = dayOf(second, ids("earlier"));
+  await run(second, second);
+  script = [...dayOf(first, ids("a")), ...tableMessages("operations", second, ids("b"))];
+  breaksOff = true;
+  expect(await refusal()).toBe(
+    `the gateway is stopped: try again in a moment: the days ${first} to ${first} are complete. Go on with --from ${second} --to ${second}.`,
+  );
+  expect(await idsIn("operations")).toEqual([`a ${first}`, `earlier ${second}`]);
+  expect(await readdir(folder)).toEqual(["operations", "views.sql"]);
+  script = [];
+  expect(await refusal()).toContain(`no day in ${folder} was replaced.`);
+});
+
+it("an export that ends before its last day is not taken for whole", async () => {
+  script = dayOf(first, ids("a"));
+  expect(await refusal()).toContain(`closed the connection: the days ${first} to ${first} are complete.`);
+  const [begin, rows] = tableMessages("operations", first, ids("a", "b"));
+  const end: Message = { $case: "end", value: { rows: 3n } };
+  script = [begin, rows, end, done(first)].flatMap((message) => message ?? []);
+  expect(await refusal(first, first)).toContain("rows of operations are missing");
+});
+
+it("a folder with anything else stays as it is", async () => {
+  await mkdir(folder);
+  await writeFile(join(folder, "thesis.txt"), "years of work");
+  script = dayOf(first, ids("a"));
+  expect(await refusal(first, first)).toBe(
+    `${folder} has other files: choose an empty folder, or that of an earlier export.`,
+  );
+  expect(await readFile(join(folder, "thesis.txt"), "utf8")).toBe("years of work");
+});
+
+it("tables of another workspace do not get into a folder", async () => {
+  script = dayOf(first, ids("a"));
+  await run(first, first);
+  script = [...tableMessages("operations", first, ids("b"), "globex"), done(first)];
+  expect(await refusal(first, first)).toContain("has the tables of the workspace acme, and these are of globex");
+  expect(await idsIn("operations")).toEqual([`a ${first}`]);
+});
+
+it.each(["../operations", "Operations", "operations/x", ""])("a table named %j is refused", async (name) => {
+  script = [...tableMessages(name, first, ids("a")), done(first)];
+  expect(await refusal(first, first)).toContain("the server sent a table that is none");
+});
+
+it("a type that only a newer version knows is named", async () => {
+  script = [...tableMessages("operations", first, { columns: [{ name: "id", type: "uuid" }], rows: [] }), done(first)];
+  expect(await refusal(first, first)).toContain("this version can't read operations.id: use a newer tapedeck");
+});
+
+it.each([
+  [["--from", second, "--to", first], `--to (${first}) is before --from (${second}).`],
+  [[], "--parquet needs --from, the first day"],
+  [["--from", "2026-02-31"], "Expected a day, such as 2026-01-31."],
+  [["01KE3M9Z6Q4W8T2V5X7Y9A1B3C", "--from", first], "--parquet exports tables, and no single sessions"],
+  [["--from", first, "-o", "file"], "cannot be used with option"],
+])("export --parquet with %j says what is wrong", async (words, message) => {
+  const cwd = cleanup.use(await temporaryFolder()).folder;
+  await using cli = startCli(["export", "--parquet", folder, ...words], { cwd });
+  expect(await cli.ended).toBe(1);
+  expect(cli.stderr()).toContain(message);
+});
