@@ -1,6 +1,12 @@
-import { Command, Option } from "commander";
+import { Command, InvalidArgumentError, Option } from "commander";
 import { collectLabel, dataOption, hostPort, hostPortLike } from "../options.ts";
+import { receiverNames } from "./demo-receivers/receivers.ts";
 import type { UpOptions } from "./options.ts";
+
+function collectReceiver(name: string, names: readonly string[] = []): readonly string[] {
+  if (!receiverNames.includes(name)) throw new InvalidArgumentError(`Allowed choices are ${receiverNames.join(", ")}.`);
+  return [...names, name];
+}
 
 export const upCommand = () =>
   new Command("up")
@@ -30,6 +36,11 @@ plays a demo: recordings of real tools, as if six developers ran skaffold dev (t
     .addOption(dataOption())
     .addOption(new Option("--demo", "play the demo even if sources are configured"))
     .addOption(new Option("--no-demo", "without configured sources: wait for `tapedeck run`"))
+    .option(
+      "--with <name>",
+      `deliver what the demo records to a receiver of this machine, which prints it: ${receiverNames.join(", ")}; repeatable`,
+      collectReceiver,
+    )
     .option("--insecure", "allow listening beyond this machine without TLS or tokens")
     .option("--verbose", "show what the services log")
     .addHelpText(
@@ -37,6 +48,7 @@ plays a demo: recordings of real tools, as if six developers ran skaffold dev (t
       `
 Example:
   tapedeck up
+  tapedeck up --with otlp
   tapedeck up --skaffold 127.0.0.1:50051 --developer alice --project shop
   tapedeck up --vagrant 127.0.0.1:9701 --project cluster
   tapedeck up --rkt 127.0.0.1:15441 --host-name node-1`,

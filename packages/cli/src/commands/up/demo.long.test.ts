@@ -166,3 +166,13 @@ it("the demo plays developers of Skaffold and Vagrant and a rkt host, and keeps 
   );
   expect(await real.stop()).toBe(0);
 });
+
+it("the demo prints the traces that --with otlp delivers to a receiver of this machine", async () => {
+  const up = await startUp({ cwd, args: ["--with", "otlp"] });
+  const isPrinted = () =>
+    /^otlp: RUN \S+: (success|failure) in .*, \d+ tasks?.*, http:\/\/127\.0\.0\.1:\d+\/loops\/\S+$/m.test(
+      up.cli.stdout(),
+    );
+  await until(isPrinted, { message: "a trace", deadlineMs: 120_000 });
+  await up.stop();
+});

@@ -11,6 +11,8 @@ export type UpOptions = {
   readonly redact?: "on" | "off";
   /** false with --no-demo. */
   readonly demo?: boolean;
+  /** Names of receivers that the demo delivers to. */
+  readonly with?: readonly string[];
   readonly insecure?: boolean;
   readonly verbose?: boolean;
 };

@@ -3,7 +3,7 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { loadSecrets, type Secrets } from "@tapedeck/infra/local/secrets";
 import { namePart, sourceName } from "@tapedeck/shared/source";
-import { sentenceOf } from "../../command-error.ts";
+import { CommandError, sentenceOf } from "../../command-error.ts";
 import { print } from "../../display/output.ts";
 import type { GrpcTarget } from "../../grpc-target.ts";
 import { checkDataFolder } from "../../local-server/data-folder.ts";
@@ -24,6 +24,7 @@ import { spillHome } from "../../recording/spill-home.ts";
 import { type ChildService, startChildService } from "./child-service.ts";
 import { startDemo } from "./demo.ts";
 import { forgetOld, pauseUnwatched } from "./demo-care.ts";
+import { receiverEnv, startReceivers } from "./demo-receivers/receivers.ts";
 import { mendFullDisk, ReportedDisk } from "./full-disk.ts";
 import type { UpOptions } from "./options.ts";
 import { variablesToFind } from "./other-terminals.ts";
@@ -47,6 +48,7 @@ export async function up(options: UpOptions): Promise<void> {
   const printLine = (line: string) => print(line);
   const stop = stopSignal(() => printLine("\nstopping …"));
 
+  if (options.with !== undefined && mode !== "demo") throw new CommandError("--with is for the demo: add --demo.");
   await checkDataFolder(dataDir);
   await using stack = new AsyncDisposableStack();
   const lock = stack.use(await lockUp(dataDir, mode, storeDir));
@@ -69,7 +71,8 @@ export async function up(options: UpOptions): Promise<void> {
 
   const sources: readonly UpSource[] = demo?.sources ?? settings.sources;
   const logs = await openLogs(storeDir);
-  const env = serviceEnv(settings, listeners, sources, secrets);
+  const receivers = await startReceivers(options.with ?? [], stack, printUnlessStopping);
+  const env = { ...serviceEnv(settings, listeners, sources, secrets), ...receiverEnv(receivers) };
   const disk = new ReportedDisk();
   const running = await startServices(stack, { env, logs, disk, printLine: printUnlessStopping });
   // Before ingest leaves, so that it hears how the demo's processes end.

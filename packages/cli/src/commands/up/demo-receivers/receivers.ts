@@ -1,0 +1,31 @@
+import type { DemoReceiver, StartReceiver } from "./receiver.ts";
+
+/** What `tapedeck up --with` takes: each prints what it gets. */
+const receivers: Readonly<Record<string, () => Promise<StartReceiver>>> = {
+  otlp: async () => (await import("./otlp-receiver.ts")).startOtlpReceiver,
+};
+
+export const receiverNames: readonly string[] = Object.keys(receivers);
+
+/** Starts those that are named; they end with the stack. */
+export async function startReceivers(
+  names: readonly string[],
+  stack: AsyncDisposableStack,
+  printLine: (line: string) => void,
+): Promise<readonly DemoReceiver[]> {
+  const started: DemoReceiver[] = [];
+  for (const name of new Set(names)) {
+    const start = await receivers[name]?.();
+    if (start !== undefined) started.push(stack.use(await start(printLine)));
+  }
+  return started;
+}
+
+/** The settings by which the services deliver to them. */
+export function receiverEnv(started: readonly DemoReceiver[]): Readonly<Record<string, string>> {
+  if (started.length === 0) return {};
+  return {
+    TAPEDECK_SINKS: JSON.stringify(started.map(({ name, sink }) => ({ name: `demo-${name}`, ...sink }))),
+    TAPEDECK_GATEWAY_SINK_HOSTS: started.map(({ host }) => host).join(","),
+  };
+}
