@@ -1,15 +1,20 @@
+import { gunzipSync } from "node:zlib";
 import { jetstreamManager } from "@nats-io/jetstream";
+import { conventions, violationsOf } from "@tapedeck/gateway/sinks/format/otlp/testing/conventions";
 import { type ReceivedSpan, spansOf } from "@tapedeck/gateway/sinks/testing/received-spans";
 import { type Receiver, startReceiver } from "@tapedeck/gateway/sinks/testing/receiver";
 import { type SinkHarness, startSinkHarness } from "@tapedeck/gateway/sinks/testing/sink-harness";
-import { ExportTraceServiceResponse } from "@tapedeck/proto/opentelemetry/proto/collector/trace/v1/trace_service";
+import {
+  ExportTraceServiceRequest,
+  ExportTraceServiceResponse,
+} from "@tapedeck/proto/opentelemetry/proto/collector/trace/v1/trace_service";
 import { rktSession } from "@tapedeck/query/testing/rkt-scenario";
 import { type Scenario, scenario, writeTogether } from "@tapedeck/query/testing/scenario";
 import { vagrantSession } from "@tapedeck/query/testing/vagrant-scenario";
 import { logStart, sequenceOf } from "@tapedeck/shared/log/offset";
 import { sourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 
 let harness: SinkHarness;
 let receiver: Receiver;
@@ -31,8 +36,7 @@ function newSource(upstream: "skaffold" | "vagrant" | "rkt" = "skaffold") {
   return sourceName({ workspace: "default", developer: `dev${developers}`, project: "shop", upstream });
 }
 
-async function addSink({ source }: Scenario, more: object = {}) {
-  const name = `sink${developers}`;
+async function addSink({ source }: Scenario, more: object = {}, name = `sink${developers}`) {
   const url = `http://127.0.0.1:${receiver.port}/${name}`;
   const { status, body } = await gateway.add(name, { url }, { format: "otlp", filter: { sources: [source] }, ...more });
   expect([status, body.error ?? null]).toEqual([201, null]);
@@ -49,6 +53,14 @@ async function addSink({ source }: Scenario, more: object = {}) {
     },
   };
 }
+
+/** Every span that has ended is one of the conventions. */
+afterEach(() => {
+  const spans = receiver.requests
+    .flatMap((request) => spansOf(request))
+    .filter(({ span }) => span.end_time_unix_nano > 0n);
+  expect(spans.flatMap(violationsOf)).toEqual([]);
+});
 
 const server = 2;
 const internal = 1;
@@ -96,6 +108,10 @@ it("sends a loop as a trace when it ends: its root, with its steps as children",
     ["build web", "failure"],
   ]);
   const [root, , build, , failed, failedBuild] = spans;
+  const request = sink.requests()[0];
+  const sent = request && ExportTraceServiceRequest.decode(gunzipSync(request.bytes)).resource_spans[0];
+  expect([sent?.schema_url, sent?.scope_spans[0]?.schema_url]).toEqual(Array(2).fill(conventions.schemaUrl));
+  expect(request?.headers).toMatchObject({ "content-type": "application/x-protobuf", "content-encoding": "gzip" });
   expect([root?.span.kind, build?.span.kind]).toEqual([server, internal]);
   expect(root?.parentId).toBe("");
   for (const child of spans.slice(1, 4)) expect([child.traceId, child.parentId]).toEqual([root?.traceId, root?.spanId]);
@@ -129,6 +145,8 @@ it("links each loop with the one before and after", async () => {
   await write(script);
   const roots = (await sink.traces(2)).filter(({ span }) => span.kind === server);
   const linked = roots.map(({ span }) => span.links.map(({ span_id }) => Buffer.from(span_id).toString("hex")));
+  const traceOf = (index: number) => Buffer.from(roots[index]?.span.links[0]?.trace_id ?? []).toString("hex");
+  expect([traceOf(0), traceOf(1)]).toEqual([roots[1]?.traceId, roots[0]?.traceId]);
   expect(linked[0]).toEqual([roots[1]?.spanId]);
   expect(linked[1]?.[0]).toBe(roots[0]?.spanId);
   expect(linked[1]).toHaveLength(2);
@@ -144,6 +162,61 @@ it("gives the same spans again after a rewind", async () => {
   const all = await sink.traces(4);
   expect(all.slice(first.length).map(({ span }) => span)).toEqual(first.map(({ span }) => span));
 });
+
+/** Sessions of each upstream, with all that a run can be: whole, interrupted, unended, without loops. */
+const everything = {
+  skaffold(script: Scenario) {
+    const skaffold = twoLoops(script);
+    skaffold.loopStarted(20_000);
+    skaffold.build("web", "started", 20_010);
+    skaffold.loopStarted(21_000);
+    skaffold.build("web", "started", 21_010);
+    skaffold.ended("process ended", 22_000);
+    const other = script.session("01JCXK3V8QZ6D7N2M4P5R6S7TB");
+    other.started();
+    other.configured();
+    other.build("web", "started");
+    other.build("web", "succeeded");
+    other.ended("process ended", undefined, 0);
+    return { kinds: ["loop.*", "session.ended"], traces: 5, spans: 12 };
+  },
+  vagrant(script: Scenario) {
+    const vagrant = vagrantSession(session, script);
+    vagrant.began();
+    for (const [at, job] of ["J1", "J2", "J3"].entries()) {
+      vagrant.queued(job, "up", { at: at * 100 });
+      vagrant.started(job, { at: 1_000 + at * 100 });
+    }
+    vagrant.finished("J2", undefined, { at: 5_000 });
+    vagrant.lost("J1", { at: 6_000 });
+    vagrant.ended(7_000);
+    return { kinds: ["command.finished", "session.ended"], traces: 3, spans: 6 };
+  },
+  rkt(script: Scenario) {
+    const rkt = rktSession(session, script);
+    rkt.began();
+    for (const pod of ["p1", "p2"]) rkt.prepared(pod, ["web", "db"]);
+    for (const pod of ["p1", "p2"]) rkt.started(pod);
+    rkt.exited("p2", [0, 7]);
+    rkt.ended();
+    return { kinds: ["pod.exited", "session.ended"], traces: 2, spans: 6 };
+  },
+} as const;
+
+it.each(["skaffold", "vagrant", "rkt"] as const)(
+  "gives the same spans whether it has followed a run of %s or reads it from the log",
+  async (upstream) => {
+    const script = scenario(newSource(upstream));
+    const { kinds, traces, spans } = everything[upstream](script);
+    const sink = await addSink(script);
+    // The steps are not among these, and neither is what a session begins with.
+    const reading = await addSink(script, { filter: { sources: [script.source], kinds } }, `reading-${upstream}`);
+    await write(script);
+    const followed = await sink.traces(traces);
+    expect(followed).toHaveLength(spans);
+    expect((await reading.traces(traces)).map(({ span }) => span)).toEqual(followed.map(({ span }) => span));
+  },
+);
 
 it("sends a loop that its session's end interrupts, and nothing for one that has ended", async () => {
   const script = scenario(newSource());
@@ -204,6 +277,10 @@ it("sends a Vagrant command with its job, and one that ends with its session", a
   ]);
   expect(spans[0]?.attributes).toMatchObject({ "process.exit.code": 3, "error.type": "3" });
   expect(spans[1]).toMatchObject({ parentId: spans[0]?.spanId, traceId: spans[0]?.traceId });
+  expect(spans[1]?.span.start_time_unix_nano).toBe(spans[0]?.span.start_time_unix_nano);
+  expect(spans[1] && spans[1].span.end_time_unix_nano - spans[1].span.start_time_unix_nano).toBeGreaterThan(
+    1_000_000_000n,
+  );
   expect(spans[0]?.resource).toMatchObject({ "cicd.pipeline.run.id": "J1", "service.name": "vagrant" });
 });
 
@@ -286,6 +363,8 @@ it("takes the labels of the loop, not of its session's start or of later loops",
   for (const branch of ["one", "two"]) {
     const loop = skaffold.loopStarted();
     skaffold.labelled({ branch }, loop);
+    const later = { seconds: (loop.occurred_at?.seconds ?? 0n) + 60n, nanos: 0 };
+    skaffold.labelled({ branch: "later" }, { ...loop, occurred_at: later });
     skaffold.loopEnded("succeeded");
   }
   await write(script);

@@ -84,9 +84,9 @@ async function send(
   deps: ByHandDeps,
   signal: AbortSignal,
 ): Promise<SentResult> {
-  const { mode, live = false, template, secret, headers, target: url } = definition;
+  const { mode, filter, live = false, template, secret, headers, target: url } = definition;
   const format = formatOf(definition);
-  const sink = { workspace, name, mode, live, secret, epoch, page: deps.settings.page, template };
+  const sink = { workspace, name, mode, filter, live, secret, epoch, page: deps.settings.page, template };
   using target = new HttpTarget({ url, allowed: deps.settings.allowed });
   let status: number | null = null;
   for (const request of await requests(sink)) {

@@ -171,7 +171,17 @@ export class RunningSink implements AsyncDisposable {
     void this.report();
     const over = AbortSignal.any([stopped, cursor.lost]);
     const format = formatOf(this.#definition);
-    const formatted = { workspace, name: sink, mode, live, secret, epoch: log.epoch, page: settings.page, template };
+    const formatted = {
+      workspace,
+      name: sink,
+      mode,
+      filter,
+      live,
+      secret,
+      epoch: log.epoch,
+      page: settings.page,
+      template,
+    };
     const ofFormat: Filter = format.kinds === undefined ? {} : { kinds: format.kinds(formatted) };
     const read = filter.kinds === undefined ? { ...filter, ...ofFormat } : filter;
     delivery = new Delivery({

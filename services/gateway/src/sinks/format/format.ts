@@ -1,3 +1,4 @@
+import type { Filter } from "@tapedeck/shared/filter/filter";
 import type { LogReader, RecordedEvent } from "@tapedeck/shared/log/log";
 import type { Offset } from "@tapedeck/shared/log/offset";
 import type { ReceivedAnswer } from "../target/http-target.ts";
@@ -11,6 +12,8 @@ export type FormattedSink = {
   readonly name: string;
   /** One event a request, or as many as there are. */
   readonly mode: "batched" | "structured";
+  /** Which events it gets. */
+  readonly filter: Filter;
   /** Whether operations are sent at their start, too, where the format does that. */
   readonly live: boolean;
   /** Signs requests, where the format does that. */

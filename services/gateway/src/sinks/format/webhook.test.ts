@@ -14,6 +14,7 @@ const sink = {
   workspace: "李",
   name: "hook",
   mode: "batched",
+  filter: {},
   live: false,
   secret: undefined,
   epoch,

@@ -20,8 +20,8 @@ export const otlpHeaders: Readonly<Record<string, string>> = {
 const compressed = promisify(gzip);
 
 /**
- * Sends a trace when the event that ends it comes. What happened before is read from the log at that moment, so nothing need be remembered,
- * and the same event gives the same spans after a kill.
+ * Sends a trace when the event that ends it comes, with what this pass remembers of it, or else with what it reads from the log: the same
+ * event gives the same spans after a kill.
  */
 export class OtlpPass implements FormatPass {
   readonly #sink: FormattedSink;
@@ -34,6 +34,7 @@ export class OtlpPass implements FormatPass {
   }
 
   async requests(events: readonly SinkEvent[], signal: AbortSignal): Promise<readonly SinkRequest[]> {
+    for (const { recorded } of events) this.#traces.note(recorded);
     const traces = await Promise.all(events.map((event) => this.#tracesAt(event, signal)));
     if (signal.aborted) return [];
     const requests: Promise<SinkRequest>[] = [];

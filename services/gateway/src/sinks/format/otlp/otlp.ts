@@ -7,12 +7,14 @@ import type { ReceivedAnswer } from "../../target/http-target.ts";
 import type { Format } from "../format.ts";
 import { OtlpPass, otlpHeaders } from "./otlp-pass.ts";
 
-const ends = ["loop.*", "command.finished", "pod.started", "pod.exited", "job.queued", "session.ended", "session.lost"];
-const all = [...operationKinds.map((kind) => `${kind}.*`), "session.ended", "session.lost"];
+const kinds = [
+  ...operationKinds.map((kind) => `${kind}.*`),
+  ...["session.started", "session.labelled", "session.ended", "session.lost"],
+];
 
 /** OTLP/HTTP with protobuf, compressed with gzip: a trace for each loop, command and run of a pod. */
 export const otlp: Format = {
-  kinds: ({ live }) => (live ? all : ends),
+  kinds: () => kinds,
   open: (sink, reader) => new OtlpPass(sink, reader),
   // An export without spans is one that has nothing to say.
   test: (at) => ({

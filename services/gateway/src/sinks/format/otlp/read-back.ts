@@ -6,7 +6,7 @@ import { offsetAfterLoss } from "../../delivery/start-offset.ts";
 import type { FormatReader } from "../format.ts";
 
 /** The first read goes so many messages back, and each further one so many times as far. */
-const firstMessages = 512;
+const firstMessages = 128;
 const widening = 8;
 
 /** Events that are kept of one read, at most: what a run has beyond them is left out. */
@@ -18,8 +18,6 @@ export type ReadBackRequest = {
   readonly kinds: readonly string[];
   /** The last event to read. */
   readonly until: Offset;
-  /** Where the beginning is known to be. */
-  readonly hint?: Offset | undefined;
   /** Only what follows is read, whether the beginning is there or not. */
   readonly from?: Offset | undefined;
   /** Whether the reading need not go further back than this event. */
@@ -40,12 +38,8 @@ export async function readBack(
   request: ReadBackRequest,
   signal: AbortSignal,
 ): Promise<ReadBack> {
-  const { hint, from, until } = request;
+  const { from, until } = request;
   if (from !== undefined) return readFrom(reader, from, request, signal);
-  if (hint !== undefined) {
-    const found = await readFrom(reader, messagesBefore(hint, 1), request, signal);
-    if (found.isWhole) return found;
-  }
   for (let messages = firstMessages; ; messages *= widening) {
     const after = messagesBefore(until, messages);
     const found = await readFrom(reader, after, request, signal);
@@ -91,6 +85,7 @@ async function readFrom(
   }
 }
 
-function withoutOriginal(recorded: RecordedEvent): RecordedEvent {
+/** The upstream's own bytes are most of an event. */
+export function withoutOriginal(recorded: RecordedEvent): RecordedEvent {
   return { ...recorded, event: { ...recorded.event, original: undefined } };
 }

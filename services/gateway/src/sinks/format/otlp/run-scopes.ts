@@ -10,7 +10,7 @@ const kindsOf = {
   pod: ["pod", "app"],
 } as const satisfies Record<RunKey["kind"], readonly string[]>;
 
-type Scope = Pick<ReadBackRequest, "kinds" | "isBeginning" | "isKept">;
+export type Scope = Pick<ReadBackRequest, "kinds" | "isBeginning" | "isKept">;
 
 /** The events that belong to a run, from its beginning on; from that of its session on where the run's own is missing. */
 export function scopeOf(run: RunKey): Scope {
@@ -55,6 +55,25 @@ export function belongsTo({ kind, session, runner, loop, instance }: RunKey, eve
   }
 }
 
+/** The run that has this event among its operations. */
+export function runWith(event: Event): RunKey | undefined {
+  const { session, operation, subject } = event;
+  if (operation === undefined) return undefined;
+  const none = { session, runner: 0, loop: 0, instance: "" };
+  switch (operation.kind) {
+    case "job":
+    case "command":
+      return { ...none, kind: "command", instance: subject };
+    case "pod":
+    case "app":
+      return { ...none, kind: "pod", instance: subject.split("/")[0] ?? "" };
+    default: {
+      const { runner, loop } = operation;
+      return loop === 0 ? { ...none, kind: "session" } : { ...none, kind: "loop", runner, loop };
+    }
+  }
+}
+
 /** The run that an event is about by its own kind. */
 export function runOf(event: Event): RunKey | undefined {
   const { session, operation, subject } = event;
@@ -70,7 +89,9 @@ export function runOf(event: Event): RunKey | undefined {
   }
 }
 
-function isBeginningOf(run: RunKey, event: Event): boolean {
+/** Whether a run has nothing before this event. */
+export function isBeginningOf(run: RunKey, event: Event): boolean {
+  if (run.kind === "session") return isSessionStart(run.session, event);
   if (!belongsTo(run, event) || event.injected) return false;
   switch (run.kind) {
     case "loop":
@@ -79,12 +100,10 @@ function isBeginningOf(run: RunKey, event: Event): boolean {
       return event.kind === "job.queued";
     case "pod":
       return event.kind === "pod.started";
-    case "session":
-      return false;
   }
 }
 
-function isSessionStart(session: string, { kind, session: of }: Event): boolean {
+export function isSessionStart(session: string, { kind, session: of }: Event): boolean {
   return kind === "session.started" && of === session;
 }
 

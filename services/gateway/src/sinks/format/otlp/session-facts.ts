@@ -1,6 +1,6 @@
 import type { SessionDetail } from "@tapedeck/proto/tapedeck/v1/event";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
-import type { Offset } from "@tapedeck/shared/log/offset";
+import { logStart, type Offset } from "@tapedeck/shared/log/offset";
 import type { FormatReader } from "../format.ts";
 import { timeOf } from "./operations.ts";
 import { readBack } from "./read-back.ts";
@@ -26,10 +26,27 @@ export class SessionReader {
   readonly #reader: FormatReader;
   readonly #workspace: string;
   readonly #known = new Map<string, Promise<Known>>();
+  /** The pass gives every event of a session: what was read once stays complete. */
+  readonly #followsAll: boolean;
+  /** The newest event of the pass. */
+  #seen = logStart;
 
-  constructor(reader: FormatReader, workspace: string) {
+  constructor(reader: FormatReader, workspace: string, followsAll: boolean) {
     this.#reader = reader;
     this.#workspace = workspace;
+    this.#followsAll = followsAll;
+  }
+
+  note(recorded: RecordedEvent): void {
+    const { kind, session } = recorded.event;
+    this.#seen = Math.max(this.#seen, recorded.offset) as Offset;
+    if (!isOfInterest(kind)) return;
+    const before = this.#known.get(session) ?? (kind === "session.started" ? Promise.resolve(nothing) : undefined);
+    if (before === undefined) return;
+    const reading = before.then((known) =>
+      known.upTo >= recorded.offset ? known : added(known, [recorded], recorded.offset),
+    );
+    this.#put(session, reading);
   }
 
   /** The facts of the event's session when a run of it began, as far as they were recorded by the time of the event. */
@@ -41,17 +58,22 @@ export class SessionReader {
     const { session, source } = event;
     const before = this.#known.get(session) ?? Promise.resolve(undefined);
     // One after the other, so that each reads only what the one before has not.
-    const reading = before.then((known) => this.#read({ session, source }, known, offset, signal));
-    this.#known.delete(session);
-    this.#known.set(session, reading);
-    const [oldest] = this.#known.keys();
-    if (this.#known.size > maxSessions && oldest !== undefined) this.#known.delete(oldest);
-    reading.catch(() => this.#known.delete(session));
+    const until = this.#followsAll && this.#seen > offset ? this.#seen : offset;
+    const reading = before.then((known) => this.#read({ session, source }, known, until, signal));
+    this.#put(session, reading);
     const { events } = await reading;
     return factsIn(
       events.filter((one) => one.offset <= offset),
       startedAt,
     );
+  }
+
+  #put(session: string, reading: Promise<Known>): void {
+    this.#known.delete(session);
+    this.#known.set(session, reading);
+    const [oldest] = this.#known.keys();
+    if (this.#known.size > maxSessions && oldest !== undefined) this.#known.delete(oldest);
+    reading.catch(() => this.#known.delete(session));
   }
 
   async #read(
@@ -60,7 +82,7 @@ export class SessionReader {
     until: Offset,
     signal: AbortSignal,
   ): Promise<Known> {
-    if (known !== undefined && known.upTo >= until) return known;
+    if (known !== undefined && (this.#followsAll || known.upTo >= until)) return known;
     const { events } = await readBack(
       this.#reader,
       {
@@ -74,9 +96,15 @@ export class SessionReader {
       },
       signal,
     );
-    const all = [...(known?.events ?? []), ...events];
-    return { events: all.length <= maxEvents ? all : [...all.slice(0, 1), ...all.slice(1 - maxEvents)], upTo: until };
+    return added(known ?? nothing, events, until);
   }
+}
+
+const nothing: Known = { events: [], upTo: logStart };
+
+function added({ events }: Known, more: readonly RecordedEvent[], upTo: Offset): Known {
+  const all = [...events, ...more];
+  return { events: all.length <= maxEvents ? all : [...all.slice(0, 1), ...all.slice(1 - maxEvents)], upTo };
 }
 
 function isOfInterest(kind: string): boolean {

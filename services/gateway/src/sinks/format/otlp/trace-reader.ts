@@ -1,17 +1,15 @@
 import type { ResourceSpans } from "@tapedeck/proto/opentelemetry/proto/trace/v1/trace";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
-import { logStart, type Offset } from "@tapedeck/shared/log/offset";
+import { logStart } from "@tapedeck/shared/log/offset";
 import type { FormatReader, FormattedSink } from "../format.ts";
 import { type Operation, operationOf, operationsOf, type Result, stepOf, timeOf } from "./operations.ts";
-import { readBack } from "./read-back.ts";
-import { belongsTo, lastLoopScope, runOf, scopeOf, sessionScope } from "./run-scopes.ts";
+import { type ReadBack, readBack } from "./read-back.ts";
+import { RunMemory } from "./run-memory.ts";
+import { belongsTo, lastLoopScope, runOf, type Scope, scopeOf, sessionScope } from "./run-scopes.ts";
 import { type SessionFacts, SessionReader } from "./session-facts.ts";
 import { type Run, resourceSpansOf } from "./spans.ts";
 import { type RunKey, runText } from "./trace-ids.ts";
-
-/** Runs whose beginning or end is remembered, at most: it need not be looked for then. */
-const maxRemembered = 10_000;
 
 type Ending = NonNullable<Run["missing"]["end"]>;
 
@@ -20,23 +18,31 @@ export class TraceReader {
   readonly #sink: FormattedSink;
   readonly #reader: FormatReader;
   readonly #sessions: SessionReader;
-  readonly #beginnings = new Map<string, Offset>();
-  /** Loops that have ended. */
-  readonly #ended = new Set<string>();
+  readonly #memory = new RunMemory();
+  /** The pass gives all events of the runs, and not only some by their kinds. */
+  readonly #followsAll: boolean;
 
   constructor(sink: FormattedSink, reader: FormatReader) {
+    const { kinds, subjects, outcomes } = sink.filter;
     this.#sink = sink;
     this.#reader = reader;
-    this.#sessions = new SessionReader(reader, sink.workspace);
+    this.#followsAll = kinds === undefined && subjects === undefined && outcomes === undefined;
+    this.#sessions = new SessionReader(reader, sink.workspace, this.#followsAll);
+  }
+
+  /** To be called with each event of the pass, before `at` is. */
+  note(recorded: RecordedEvent): void {
+    if (!this.#followsAll) return;
+    this.#memory.note(recorded);
+    this.#sessions.note(recorded);
   }
 
   isOfInterest(event: Event): boolean {
-    return endsSession(event) || stepOf(event) !== undefined || event.kind === "job.queued";
+    return endsSession(event) || (stepOf(event) !== undefined && (this.#sink.live || runOf(event) !== undefined));
   }
 
   async at(recorded: RecordedEvent, signal: AbortSignal): Promise<readonly ResourceSpans[]> {
     const { event } = recorded;
-    this.#remember(recorded);
     const runs = endsSession(event) ? await this.#openRuns(recorded, signal) : await this.#runsAt(recorded, signal);
     return signal.aborted ? [] : runs.map((run) => resourceSpansOf(run, this.#sink));
   }
@@ -53,7 +59,7 @@ export class TraceReader {
   }
 
   async #endedRun(key: RunKey, recorded: RecordedEvent, signal: AbortSignal): Promise<readonly Run[]> {
-    const { events, left } = await this.#read(scopeOf(key), recorded, signal, this.#beginnings.get(runText(key)));
+    const { events, left } = await this.#eventsOf(key, recorded, signal);
     const isRead = events.some(({ offset }) => offset === recorded.offset);
     // Its session may have been erased after this event was read.
     if (!isRead && (await Array.fromAsync(this.#reader.read([recorded.offset], signal))).length === 0) return [];
@@ -64,8 +70,8 @@ export class TraceReader {
   /** The loop before this one, if its end was not recorded. */
   async #unendedLoop(key: RunKey, recorded: RecordedEvent, signal: AbortSignal): Promise<readonly Run[]> {
     const before = { ...key, loop: key.loop - 1 };
-    if (before.loop < 1 || this.#ended.has(runText(before))) return [];
-    const { events } = await this.#read(scopeOf(before), recorded, signal, this.#beginnings.get(runText(before)));
+    if (before.loop < 1) return [];
+    const { events } = await this.#eventsOf(before, recorded, signal);
     if (events.length === 0 || hasEnd(before, events)) return [];
     return [await this.#run(before, events, recorded, signal, "not_observed")];
   }
@@ -86,7 +92,9 @@ export class TraceReader {
 
   async #openSkaffold(recorded: RecordedEvent, ending: Ending, signal: AbortSignal): Promise<readonly Run[]> {
     const { session } = recorded.event;
-    const { events } = await this.#read(lastLoopScope(session), recorded, signal);
+    const last = this.#memory.lastRunOf(session, recorded.offset);
+    const known = last && this.#memory.eventsOf(last, recorded.offset);
+    const events = known ?? (await this.#read(lastLoopScope(session), recorded, signal)).events;
     const loop = events.findLast(({ event }) => (event.operation?.loop ?? 0) > 0 && stepOf(event) !== undefined);
     const { runner = 0, loop: number = 0 } = loop?.event.operation ?? {};
     const isLoop = loop !== undefined;
@@ -141,33 +149,15 @@ export class TraceReader {
     };
   }
 
-  async #read(
-    scope: ReturnType<typeof scopeOf>,
-    { event, offset }: RecordedEvent,
-    signal: AbortSignal,
-    hint?: Offset | undefined,
-  ) {
+  async #eventsOf(key: RunKey, recorded: RecordedEvent, signal: AbortSignal): Promise<Omit<ReadBack, "isWhole">> {
+    const known = this.#memory.eventsOf(key, recorded.offset);
+    return known === undefined ? this.#read(scopeOf(key), recorded, signal) : { events: known, left: 0 };
+  }
+
+  #read(scope: Scope, { event, offset }: RecordedEvent, signal: AbortSignal): Promise<ReadBack> {
     const { workspace } = this.#sink;
-    const request = { workspace, source: event.source, until: offset, ...scope };
-    return readBack(this.#reader, { ...request, ...(hint !== undefined && hint < offset && { hint }) }, signal);
+    return readBack(this.#reader, { workspace, source: event.source, until: offset, ...scope }, signal);
   }
-
-  #remember({ event, offset }: RecordedEvent): void {
-    if (event.injected) return;
-    const key = event.kind === "job.queued" ? commandOf(event) : runOf(event);
-    if (key === undefined) return;
-    const isBeginning = event.kind === "loop.started" || event.kind === "pod.started" || event.kind === "job.queued";
-    if (isBeginning) this.#beginnings.set(runText(key), offset);
-    else if (key.kind === "loop") this.#ended.add(runText(key));
-    for (const known of [this.#beginnings, this.#ended]) {
-      const [oldest] = known.keys();
-      if (known.size > maxRemembered && oldest !== undefined) known.delete(oldest);
-    }
-  }
-}
-
-function commandOf({ session, subject }: Event): RunKey {
-  return { kind: "command", session, runner: 0, loop: 0, instance: subject };
 }
 
 export function endsSession({ kind }: Event): boolean {
