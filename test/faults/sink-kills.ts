@@ -91,14 +91,15 @@ export async function sinksLoseNothing(kills: SinkKills): Promise<void> {
   expect(items).toMatchObject(modes.map((name) => ({ name, parked: 0 })));
 }
 
-type Parts = {
+export type KilledParts = {
   readonly gateways: readonly [ServiceProcess, ServiceProcess];
   readonly receiver: Receiver;
   readonly network: FaultyNetwork;
   readonly random: Seeded;
 };
 
-async function kill(killed: Killed, { gateways, receiver, network, random }: Parts): Promise<void> {
+/** Kills a part, and starts it again. */
+export async function kill(killed: Killed, { gateways, receiver, network, random }: KilledParts): Promise<void> {
   await delay(random.below(300));
   if (killed === "gateway") {
     const gateway = gateways[random.below(2) === 0 ? 0 : 1];
@@ -136,11 +137,12 @@ function assertInOrder(got: readonly ReceivedEvent[], written: ReadonlyMap<strin
 
 const keyOf = ({ source, id }: ReceivedEvent) => `${source} ${id}`;
 
-function listOf(kills: SinkKills): readonly Killed[] {
+export function listOf(kills: SinkKills): readonly Killed[] {
   return (Object.entries(kills) as [Killed, number][]).flatMap(([part, count]) => Array<Killed>(count).fill(part));
 }
 
-async function call(gateway: ServiceProcess, method: string, path: string, body?: object) {
+/** Asks the API of sinks until it answers. */
+export async function call(gateway: ServiceProcess, method: string, path: string, body?: object) {
   const init = { method, ...(body && { body: JSON.stringify(body) }) };
   const url = `http://${gateway.addresses.http}/api/v1/sinks${path}`;
   return until(

@@ -286,7 +286,7 @@ export function timestamp(ms: number, nanos = 0) {
 }
 
 /** Appends events to the log in their order, each in a message of its own. Resolves with the sequence of each. */
-export async function write(log: Log, events: readonly Event[]): Promise<number[]> {
+export async function write(log: Pick<Log, "writer">, events: readonly Event[]): Promise<number[]> {
   return (await writeTogether(log, events, 1)).map(sequenceOf);
 }
 
@@ -294,7 +294,11 @@ export async function write(log: Log, events: readonly Event[]): Promise<number[
  * Appends events to the log in their order, up to so many in a message, as far as they fit together. Resolves with where
  * each stands.
  */
-export async function writeTogether(log: Log, events: readonly Event[], perMessage: number): Promise<Offset[]> {
+export async function writeTogether(
+  log: Pick<Log, "writer">,
+  events: readonly Event[],
+  perMessage: number,
+): Promise<Offset[]> {
   const offsets: Offset[] = [];
   const lastSeqs = new Map<SourceName, number>();
   for (const batch of messagesOf(events, perMessage)) {
@@ -309,13 +313,18 @@ export async function writeTogether(log: Log, events: readonly Event[], perMessa
 }
 
 /** The source's last message, 0 for none. A question that was sent while the log restarted is not answered. */
-async function lastSeq(log: Log, source: SourceName): Promise<number> {
+async function lastSeq(log: Pick<Log, "writer">, source: SourceName): Promise<number> {
   const ask = async () => ({ seq: (await log.writer.lastOf(source))?.seq ?? 0 });
   return (await until(ask, { message: "the log to answer" })).seq;
 }
 
 /** Appends as a writer does: after a missing answer (the machine is busy) it asks the log for its end. */
-async function publish(log: Log, source: SourceName, events: readonly NewEvent[], expected: number): Promise<number> {
+async function publish(
+  log: Pick<Log, "writer">,
+  source: SourceName,
+  events: readonly NewEvent[],
+  expected: number,
+): Promise<number> {
   for (;;) {
     const published = await log.writer.publish(source, "w1", events, expected);
     if (published.outcome === "acknowledged") return published.seq;
