@@ -43,7 +43,7 @@ limits: { connections: 0, query: 0s }
       '  TAPEDECK_INGEST_GRPC_PORT: "x" is not a whole number from 0 to 65535',
       "  tapedeck.yaml: sources.0.address: expected host:port, such as 127.0.0.1:50051",
       expect.stringContaining("  tapedeck.yaml: sources.1.upstream: expected one of skaffold"),
-      "  tapedeck.yaml: gateway.colour: unknown; gateway has grpc, hosts, http, origins, sinkHosts",
+      "  tapedeck.yaml: gateway.colour: unknown; gateway has grpc, hosts, http, origins, pageUrl, sinkHosts",
       "",
     ]);
     expect(readdirSync(cwd)).toEqual(["tapedeck.yaml"]);
