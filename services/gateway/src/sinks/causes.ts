@@ -4,7 +4,7 @@ import type { QueryClient } from "../query-client.ts";
 import type { CauseOf } from "./format/format.ts";
 
 /** The output that says why may be recorded after the failure. */
-const outputMs = 300;
+const outputMs = 250;
 
 /** A message may wait for its cause for this time, and is sent without it then. */
 const timeoutMs = 400;

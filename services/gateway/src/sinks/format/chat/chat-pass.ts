@@ -46,17 +46,19 @@ export class ChatPass implements FormatPass {
     let world = this.#goBackTo(first.recorded.offset);
     const sent: Sent[] = [];
     for (const [index, { recorded, position }] of events.entries()) {
+      const { event, offset } = recorded;
       const at = recorded.recordedAt.getTime();
-      const next = new Map(world);
-      for (const message of flushInto(next, at, intervalMs)) sent.push({ message, covers: index });
-      const { source } = recorded.event;
-      const before = next.get(source) ?? unknownState;
-      const { state, message } = foldChat(before, { event: recorded.event, position, at, intervalMs });
-      next.delete(source);
-      if (isWorthKeeping(state, at - intervalMs)) next.set(source, state);
+      if (isAnyDue(world, at, intervalMs)) {
+        const next = new Map(world);
+        for (const message of flushInto(next, at, intervalMs)) sent.push({ message, covers: index });
+        world = next;
+      }
+      const before = world.get(event.source) ?? unknownState;
+      const { state, message } = foldChat(before, { event, position, at, intervalMs });
       if (message !== undefined) sent.push({ message, covers: index + 1 });
-      world = withoutOldest(next);
-      this.#worlds.push({ offset: recorded.offset, world });
+      // Most events change nothing.
+      if (state !== before) world = withState(world, event.source, state, at - intervalMs);
+      this.#worlds.push({ offset, world });
     }
     return Promise.all(sent.map((one) => this.#request(one, signal)));
   }
@@ -135,6 +137,11 @@ function flushInto(world: Map<string, ChatState>, at: number, intervalMs: number
   });
 }
 
+function isAnyDue(world: World, at: number, intervalMs: number): boolean {
+  for (const state of world.values()) if ((dueAt(state, intervalMs) ?? Number.POSITIVE_INFINITY) <= at) return true;
+  return false;
+}
+
 /** A good source is forgotten when its next message needs not to wait any more. */
 function isWorthKeeping(state: ChatState, freeSince: number): boolean {
   const { isRed, isReportedRed, unreported, messageAt = Number.NEGATIVE_INFINITY, held, failedIn, workedIn } = state;
@@ -143,10 +150,13 @@ function isWorthKeeping(state: ChatState, freeSince: number): boolean {
   );
 }
 
-function withoutOldest(world: Map<string, ChatState>): World {
-  for (const source of world.keys()) {
+function withState(before: World, source: string, state: ChatState, freeSince: number): World {
+  const world = new Map(before);
+  world.delete(source);
+  if (isWorthKeeping(state, freeSince)) world.set(source, state);
+  for (const oldest of world.keys()) {
     if (world.size <= maxSources) break;
-    world.delete(source);
+    world.delete(oldest);
   }
   return world;
 }
