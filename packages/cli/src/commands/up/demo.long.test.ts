@@ -176,3 +176,13 @@ it("the demo prints the traces that --with otlp delivers to a receiver of this m
   await until(isPrinted, { message: "a trace", deadlineMs: 120_000 });
   await up.stop();
 });
+
+it("the demo prints the messages that --with slack delivers to a receiver of this machine", async () => {
+  const up = await startUp({ cwd, args: ["--with", "slack"] });
+  const isPrinted = () =>
+    /^slack: :red_circle: \*\S+\*: \S.* failed.* \| .+ \| <http:\/\/127\.0\.0\.1:\d+\/loops\/\S+\|why>$/m.test(
+      up.cli.stdout(),
+    );
+  await until(isPrinted, { message: "a message", deadlineMs: 120_000 });
+  await up.stop();
+});

@@ -3,6 +3,7 @@ import type { DemoReceiver, StartReceiver } from "./receiver.ts";
 /** What `tapedeck up --with` takes: each prints what it gets. */
 const receivers: Readonly<Record<string, () => Promise<StartReceiver>>> = {
   otlp: async () => (await import("./otlp-receiver.ts")).startOtlpReceiver,
+  slack: async () => (await import("./slack-receiver.ts")).startSlackReceiver,
 };
 
 export const receiverNames: readonly string[] = Object.keys(receivers);
