@@ -13,6 +13,7 @@ import { projection } from "./projection.ts";
 import { realSkaffold } from "./real-skaffold.ts";
 import { replay } from "./replay.ts";
 import { search } from "./search.ts";
+import { sinks } from "./sinks.ts";
 import { state } from "./state.ts";
 import { stats } from "./stats.ts";
 import { views } from "./views.ts";
@@ -32,6 +33,7 @@ export const parts = {
   live,
   idle,
   memory,
+  sinks,
   harm,
   workspaces,
   peers,
@@ -73,6 +75,7 @@ const sizeMatters: Readonly<Record<PartName, SizeMatters>> = {
   live: "no",
   idle: "no",
   memory: "duration",
+  sinks: "no",
   harm: "no",
   workspaces: "no",
   peers: "no",

@@ -7,12 +7,12 @@ import type { Target } from "../frame/row.ts";
 import { sampled, value } from "../frame/sample.ts";
 import { seed } from "../frame/seed.ts";
 import { type Stack, startStack } from "../frame/stack.ts";
+import { opening, recordedTo, settle, sourcesOf, startObserver, startUpstreams } from "../frame/upstreams.ts";
 import { subscribeMessage } from "../frame/web-socket.ts";
 import { pin, startWorker, type Worker } from "../frame/worker.ts";
 import type * as skaffold from "../workers/skaffold.ts";
 import type { Loop } from "../workers/skaffold.ts";
 import type * as sockets from "../workers/sockets.ts";
-import { opening, recordedTo, settle, sourcesOf, startObserver, startUpstreams } from "./upstreams.ts";
 
 /** Measures how much recording and reading slow down a dev loop, for any number of readers at any speed. */
 export async function harm(bench: Bench): Promise<void> {

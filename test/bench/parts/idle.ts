@@ -4,12 +4,12 @@ import { proportionalMiB, readProcessorTimes, residentMiB, since } from "../fram
 import type { Sample } from "../frame/sample.ts";
 import { cores, sampled, value } from "../frame/sample.ts";
 import { type Stack, startStack } from "../frame/stack.ts";
+import { connected, sourcesOf, startUpstreams } from "../frame/upstreams.ts";
 import { subscribeMessage } from "../frame/web-socket.ts";
 import { startWorker } from "../frame/worker.ts";
 import type * as bareWebSocket from "../workers/bare-web-socket.ts";
 import type * as sockets from "../workers/sockets.ts";
 import { statusCommand } from "./status-command.ts";
-import { connected, sourcesOf, startUpstreams } from "./upstreams.ts";
 
 /** The bound of the three services together. */
 const maxMiB = 220;

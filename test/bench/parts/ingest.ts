@@ -4,9 +4,6 @@ import { LoopHolds } from "../frame/loop-holds.ts";
 import { percentiles } from "../frame/percentiles.ts";
 import { cores, perSecond, sampled, value } from "../frame/sample.ts";
 import { startStack } from "../frame/stack.ts";
-import { subscribeMessage } from "../frame/web-socket.ts";
-import { startWorker } from "../frame/worker.ts";
-import type * as sockets from "../workers/sockets.ts";
 import {
   connected,
   opening,
@@ -16,7 +13,10 @@ import {
   startObserver,
   startRaw,
   startUpstreams,
-} from "./upstreams.ts";
+} from "../frame/upstreams.ts";
+import { subscribeMessage } from "../frame/web-socket.ts";
+import { startWorker } from "../frame/worker.ts";
+import type * as sockets from "../workers/sockets.ts";
 
 export async function ingest(bench: Bench): Promise<void> {
   await catchUp(bench);

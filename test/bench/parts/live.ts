@@ -5,13 +5,13 @@ import { percentiles } from "../frame/percentiles.ts";
 import type { Figure, Target } from "../frame/row.ts";
 import { cpuPerEvent, sampled, value } from "../frame/sample.ts";
 import { type Stack, startStack } from "../frame/stack.ts";
+import { opening, settle, sourcesOf, startObserver, startRaw, startUpstreams } from "../frame/upstreams.ts";
 import { subscribeMessage } from "../frame/web-socket.ts";
 import { startWorker, type Worker } from "../frame/worker.ts";
 import type * as bareLive from "../workers/bare-live.ts";
 import type * as rawLog from "../workers/raw-log.ts";
 import type * as skaffold from "../workers/skaffold.ts";
 import type * as sockets from "../workers/sockets.ts";
-import { opening, settle, sourcesOf, startObserver, startRaw, startUpstreams } from "./upstreams.ts";
 
 /** Measures the way from the upstream's message to the subscriber's socket. */
 export async function live(bench: Bench): Promise<void> {

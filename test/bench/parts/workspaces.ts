@@ -6,10 +6,10 @@ import { percentiles } from "../frame/percentiles.ts";
 import { proportionalMiB } from "../frame/processor-time.ts";
 import { cores, type Sample, sampled, value } from "../frame/sample.ts";
 import { type Stack, startStack } from "../frame/stack.ts";
+import { startRaw } from "../frame/upstreams.ts";
 import { startWorker, type Worker } from "../frame/worker.ts";
 import type * as busy from "../workers/busy.ts";
 import type * as pushers from "../workers/pushers.ts";
-import { startRaw } from "./upstreams.ts";
 
 type Pushers = Worker<typeof pushers>;
 

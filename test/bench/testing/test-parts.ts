@@ -36,8 +36,8 @@ const exactCounts: Readonly<Partial<Record<PartName, Readonly<Record<string, num
   },
 };
 
-/** Processor time is counted in steps of 10 ms and memory in pages: small amounts may read as zero. */
-const mayBeNothing: ReadonlySet<string> = new Set(["cores", "µs", "% of a core", "% of the loop", "KiB"]);
+/** Processor time is counted in steps of 10 ms and memory in pages: small amounts may read as zero, and the difference of two as less. */
+const mayBeNothing: ReadonlySet<string> = new Set(["cores", "µs", "µs more", "% of a core", "% of the loop", "KiB"]);
 
 /** Tests at a tiny size that these parts measure what they claim. Times are not asserted. */
 export function testParts(names: readonly PartName[], more: Pick<BenchOptions, "startService"> = {}): void {

@@ -1,11 +1,11 @@
 import { sourceName } from "@tapedeck/shared/source";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { until } from "@tapedeck/shared/testing/until";
-import type { Stack } from "../frame/stack.ts";
-import { startWorker, type Worker } from "../frame/worker.ts";
 import type * as logObserver from "../workers/log-observer.ts";
 import type * as rawLog from "../workers/raw-log.ts";
 import type * as skaffold from "../workers/skaffold.ts";
+import type { Stack } from "./stack.ts";
+import { startWorker, type Worker } from "./worker.ts";
 
 /** Shared by the parts with upstreams: fakes, an observer of the log, and raw publishes as their calibration. */
 
