@@ -18,7 +18,9 @@ import { type ReaderLimits, readerLimits } from "./db/access/limits.ts";
 import { defaultLimits } from "./projecting/batches.ts";
 import { leavingMs } from "./projecting/take-over/leaving.ts";
 import { splitQueryAddress } from "./projecting/take-over/query-address.ts";
-import { metricsBy } from "./totals/total-metrics.ts";
+
+/** What the metrics of recorded work distinguish. */
+const metricsBy = ["project", "workspace"] as const;
 
 /** The settings of query, as they were read at the start. */
 export type QueryConfig = {

@@ -1,4 +1,5 @@
 import type { ServiceRegistry } from "@tapedeck/shared/service/metrics";
+import type { QueryConfig } from "../config.ts";
 import type { Database } from "../db/database.ts";
 import { bucketBounds } from "../views/totals/buckets.ts";
 import { allProjects } from "../views/totals/totals.ts";
@@ -12,9 +13,6 @@ import {
   workspaceTotals,
 } from "./read-totals.ts";
 
-/** What the metrics of recorded work distinguish. */
-export const metricsBy = ["project", "workspace"] as const;
-
 export type TotalMetricsOptions = {
   /** The tables; throws while there are none. */
   readonly database: () => Database;
@@ -23,7 +21,7 @@ export type TotalMetricsOptions = {
    * new work.
    */
   readonly workspaces: () => Promise<readonly string[]>;
-  readonly by: (typeof metricsBy)[number];
+  readonly by: QueryConfig["metrics"]["by"];
   /** The most series. */
   readonly series: number;
 };
