@@ -50,6 +50,9 @@ it("the lines of the page, typed, send a real failure to each chat, with the cau
     receiver.requests.filter((one) => one.path.startsWith(path)).map(({ body }) => JSON.parse(body));
   expect(bodiesAt("/services/T0/B0/x")).toMatchObject([{ text: expect.stringContaining("nothing has failed") }]);
 
+  // The output that says why is recorded before the loop has failed: a message waits for it for a quarter of a second alone.
+  await fake.playUntil({ v1: 16 });
+  await stack.drained(fake);
   await fake.playUntil({ v1: 17 });
   await stack.drained(fake);
   const isTold = () =>

@@ -67,3 +67,33 @@ it("is written again while the store can't be reached", async () => {
   await cursor[Symbol.asyncDispose]();
   expect(written).toEqual(Array(3).fill([at(1), 7]));
 });
+
+it("has what the format remembers at its offset, also when that changes at the same offset", async () => {
+  const memories: unknown[] = [];
+  let memory = "fails";
+  const cursor = new SinkCursor({
+    store: {
+      put: async (_: unknown, value: object, { revision = 0 } = {}) => {
+        memories.push([(value as { position: string }).position, (value as { memory?: string }).memory]);
+        return revision + 1;
+      },
+    },
+    key: { workspace: "default", sink: "team", type: "cursor" },
+    revision: 7,
+    generation: "g",
+    offset: offsetOf(0),
+    written: String,
+    memory: (offset) => `${memory} at ${offset}`,
+    times: { cursorMs: 1, passedMs: 1 },
+  });
+  cursor.delivered(offsetOf(1));
+  await until(() => memories.length === 1, { message: "the first write" });
+  memory = "is good";
+  cursor.remembered();
+  await until(() => memories.length === 2, { message: "the second write" });
+  await cursor[Symbol.asyncDispose]();
+  expect(memories).toEqual([
+    [at(1), `fails at ${at(1)}`],
+    [at(1), `is good at ${at(1)}`],
+  ]);
+});

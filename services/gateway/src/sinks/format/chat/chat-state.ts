@@ -142,7 +142,7 @@ function podFailed(state: ChatState, one: ChatEvent): Folded {
   return { state: { ...state, unreported: 0, messageAt: one.at }, message: messageOf("failed", one, state.unreported) };
 }
 
-/** A process that worked outside of loops, such as `skaffold build`, was good if it says so by its exit code. */
+/** A process that worked outside of loops, such as `skaffold build`, was good if its exit code is 0. */
 function sessionEnded(state: ChatState, one: ChatEvent): Folded {
   const { session, detail } = one.event;
   const exitCode = detail?.$case === "session_detail" ? detail.value.exit_code : undefined;

@@ -12,7 +12,7 @@ const loop = (verb: "failed" | "succeeded", number = 7, message = "exit status 1
   operation: { kind: "loop", subject: "", runner: 1, loop: number },
   ...(verb === "failed" && { outcome: Outcome.OUTCOME_FAILED, error: { code: "X", message, suggestions: [] } }),
 });
-const say = (writer: Writer, ...of: Parameters<typeof loop>) => writer.append(1, loop(...of));
+const record = (writer: Writer, ...of: Parameters<typeof loop>) => writer.append(1, loop(...of));
 
 /** The texts of all requests. */
 const textsIn = (receiver: Awaited<ReturnType<typeof startReceiver>>) =>
@@ -26,11 +26,11 @@ it("a chat gets one message for a failed loop, and one when it is good again, at
   await using gateway = await harness.gateway({}, { messageMs: 1_500 });
   expect((await gateway.add("team", receiver, { format: "slack", start: "now" })).status).toBe(201);
   const alice = harness.writer("alice");
-  await say(alice, "succeeded", 6);
-  await say(alice, "failed", 7, "<!channel> no space left");
+  await record(alice, "succeeded", 6);
+  await record(alice, "failed", 7, "<!channel> no space left");
   await until(() => receiver.requests.length === 1, { message: "the failure" });
-  await say(alice, "failed", 8);
-  await say(alice, "succeeded", 9);
+  await record(alice, "failed", 8);
+  await record(alice, "succeeded", 9);
   await until(() => receiver.requests.length === 2, { message: "the message that it is good again" });
   expect(receiver.requests[0]?.headers["content-type"]).toMatch(/^application\/json/);
   expect(receiver.requests[0]?.headers["webhook-signature"]).toBeUndefined();
@@ -42,24 +42,24 @@ it("a chat gets one message for a failed loop, and one when it is good again, at
   expect(good).toMatch(/^:large_green_circle: \*alice\/shop\*: good again after \d+ s, and 1 more failure\n/);
 });
 
-it("a gateway that takes over knows what was said, and says at the end of the minute what was held back", async () => {
+it("a gateway that takes over knows what was sent, and sends at the end of the minute what was held back", async () => {
   await using harness = await startSinkHarness();
   await using receiver = await startReceiver();
   const [alice, bob] = [harness.writer("alice"), harness.writer("bob")];
   {
     await using gateway = await harness.gateway({}, { messageMs: 5_000 });
     await gateway.add("team", receiver, { format: "slack" });
-    await say(alice, "failed");
-    await say(alice, "failed");
+    await record(alice, "failed");
+    await record(alice, "failed");
     await until(() => receiver.requests.length === 1, { message: "the failure" });
-    await say(alice, "succeeded");
-    await say(bob, "failed");
+    await record(alice, "succeeded");
+    await record(bob, "failed");
     await until(() => receiver.requests.length === 2, { message: "the failure of another source" });
   }
   await using gateway = await harness.gateway({}, { messageMs: 5_000 });
   await until(() => receiver.requests.length === 3, { message: "the message that was held back" });
   expect(textsIn(receiver)[2]).toMatch(/alice\/shop\*: good again after \d+ s, and 1 more failure/);
-  await say(bob, "succeeded");
+  await record(bob, "succeeded");
   await until(() => receiver.requests.length === 4, { message: "the message about what failed before the change" });
   expect(textsIn(receiver)[3]).toMatch(/bob\/shop\*: good again/);
   expect(new Set(idsIn(receiver)).size).toBe(4);
@@ -73,7 +73,7 @@ it("a busy morning gives one message a source and minute, whatever happens at th
   await gateway.add("team", receiver, { format: "slack" });
   const writers = Array.from({ length: 10 }, (_, index) => harness.writer(`dev${index}`));
   for (let round = 0; round < 10; round++) {
-    for (const writer of writers) await say(writer, round % 3 === 2 ? "succeeded" : "failed", round);
+    for (const writer of writers) await record(writer, round % 3 === 2 ? "succeeded" : "failed", round);
   }
   const isIdle = async () => (await gateway.sink("team"))?.lagEvents === 0 && receiver.requests.length >= 10;
   await until(isIdle, { message: "all events to be read" });
@@ -87,14 +87,14 @@ it("a message that Slack can't read is parked without a test, and a target that 
   const [alice, bob] = [harness.writer("alice"), harness.writer("bob")];
   receiver.answer = () => ({ status: 404, body: "no_service" });
   await gateway.add("team", receiver, { format: "slack" });
-  await say(alice, "failed");
+  await record(alice, "failed");
   await until(() => receiver.requests.length >= 3, { message: "several attempts" });
   const refused = await gateway.sink("team");
   expect(refused).toMatchObject({ parked: 0, state: "retrying", error: "answered 404: no_service" });
   receiver.answer = ({ body }) =>
     body.includes("alice") ? { status: 400, body: "invalid_payload" } : { status: 200, body: "ok" };
   await until(async () => (await gateway.sink("team"))?.parked === 1, { message: "the message to be parked" });
-  await say(bob, "failed");
+  await record(bob, "failed");
   await until(() => textsIn(receiver).at(-1)?.includes("bob") === true, { message: "the next message" });
   expect(textsIn(receiver).every((text) => text.includes("failed\n"))).toBe(true);
   receiver.answer = () => ({ status: 200, body: "ok" });
@@ -113,7 +113,7 @@ it("the time that Slack asks for after too many messages is waited for", async (
     return times.length === 1 ? { status: 429, headers: { "retry-after": "1" } } : { status: 200, body: "ok" };
   };
   await gateway.add("team", receiver, { format: "slack" });
-  await say(harness.writer("alice"), "failed");
+  await record(harness.writer("alice"), "failed");
   await until(() => times.length === 2, { message: "the second attempt" });
   expect((times[1] ?? 0) - (times[0] ?? 0)).toBeGreaterThan(990);
   expect(new Set(idsIn(receiver)).size).toBe(1);
@@ -125,7 +125,7 @@ it("a template of any chat is filled, and the test of a sink is one message", as
   await using gateway = await harness.gateway();
   const template = { content: "{{text}}", allowed_mentions: { parse: [] } };
   await gateway.add("discord", receiver, { format: "chat", template });
-  await say(harness.writer("alice"), "failed", 7, '@everyone "quoted"');
+  await record(harness.writer("alice"), "failed", 7, '@everyone "quoted"');
   await until(() => receiver.requests.length === 1, { message: "the failure" });
   expect(JSON.parse(receiver.requests[0]?.body ?? "")).toEqual({
     content: expect.stringMatching(
