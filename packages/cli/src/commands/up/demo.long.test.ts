@@ -173,8 +173,11 @@ it("the demo prints the traces that --with otlp delivers to a receiver of this m
     /^otlp: RUN \S+: (success|failure) in .*, \d+ tasks?.*, http:\/\/127\.0\.0\.1:\d+\/loops\/\S+$/m.test(
       up.cli.stdout(),
     );
-  await until(isPrinted, { message: "a trace", deadlineMs: 120_000 });
-  await up.stop();
+  try {
+    await until(isPrinted, { message: "a trace", deadlineMs: 120_000 });
+  } finally {
+    await up.stop();
+  }
 });
 
 it("the demo prints the messages that --with slack delivers to a receiver of this machine", async () => {
