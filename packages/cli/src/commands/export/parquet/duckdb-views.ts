@@ -1,3 +1,4 @@
+import { ownValue } from "@tapedeck/shared/own-value";
 import type { ColumnHead } from "./rows.ts";
 
 /** The file of a folder that says what it is. */
@@ -39,7 +40,7 @@ ${positionMacros}${views.join("")}${derived}`;
 }
 
 function rowsOf({ name, columns, hasDays, hasFiles }: TableInFolder): string {
-  const positions = (positionTexts[name] ?? []).filter((position) =>
+  const positions = (ownValue(positionTexts, name) ?? []).filter((position) =>
     columns.some((column) => column.name === position),
   );
   if (!hasFiles) {

@@ -1,3 +1,4 @@
+import { ownValue } from "@tapedeck/shared/own-value";
 import type { DemoReceiver, StartReceiver } from "./receiver.ts";
 
 /** What `tapedeck up --with` takes: each prints what it gets. */
@@ -16,7 +17,7 @@ export async function startReceivers(
 ): Promise<readonly DemoReceiver[]> {
   const started: DemoReceiver[] = [];
   for (const name of new Set(names)) {
-    const start = await receivers[name]?.();
+    const start = await ownValue(receivers, name)?.();
     if (start !== undefined) started.push(stack.use(await start(printLine)));
   }
   return started;
