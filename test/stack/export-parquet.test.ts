@@ -5,6 +5,7 @@ import { Server, ServerCredentials, type ServerWritableStream } from "@grpc/grpc
 import type { ExportTablesRequest, ExportTablesResponse, TableColumn } from "@tapedeck/proto/tapedeck/v1/tables";
 import { TapedeckService } from "@tapedeck/proto/tapedeck/v1/tapedeck";
 import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
+import { until } from "@tapedeck/shared/testing/until";
 import { exportTables } from "tapedeck/commands/export/parquet/run";
 import { startCli } from "tapedeck/testing/cli";
 import { urlOf } from "tapedeck/testing/recorder";
@@ -20,9 +21,10 @@ type Value = string | number | bigint | boolean | null;
 const [first, second] = ["2026-01-30", "2026-01-31"];
 const cleanup = new AsyncDisposableStack();
 let url: string;
-/** What the server sends; it then ends the call, or breaks it off. */
+/** What the server sends. */
 let script: readonly Message[] = [];
-let breaksOff = false;
+/** What it does then with the call. */
+let then: "ends" | "breaks off" | "stays" = "ends";
 let folder: string;
 
 beforeAll(async () => {
@@ -30,7 +32,9 @@ beforeAll(async () => {
   server.addService(TapedeckService, {
     exportTables(call: ServerWritableStream<ExportTablesRequest, ExportTablesResponse>) {
       for (const body of script) call.write({ body });
-      if (breaksOff) call.emit("error", { code: 14, details: "the gateway is stopped: try again in a moment" });
+      if (then === "stays") return;
+      if (then === "breaks off")
+        call.emit("error", { code: 14, details: "the gateway is stopped: try again in a moment" });
       else call.end();
     },
   } as never);
@@ -48,7 +52,7 @@ afterAll(() => cleanup.disposeAsync());
 
 beforeEach(async () => {
   folder = join(cleanup.use(await temporaryFolder()).folder, "tables");
-  breaksOff = false;
+  then = "ends";
 });
 
 /** Fields as Postgres' binary COPY writes them. */
@@ -171,7 +175,7 @@ it("an export that is broken off leaves whole days, and says how to go on", asyn
   script = dayOf(second, ids("earlier"));
   await run(second, second);
   script = [...dayOf(first, ids("a")), ...tableMessages("operations", second, ids("b"))];
-  breaksOff = true;
+  then = "breaks off";
   expect(await refusal()).toBe(
     `the gateway is stopped: try again in a moment: the days ${first} to ${first} are complete. Go on with --from ${second} --to ${second}.`,
   );
@@ -200,6 +204,34 @@ it("a folder with anything else stays as it is", async () => {
   expect(await readFile(join(folder, "thesis.txt"), "utf8")).toBe("years of work");
 });
 
+it("one export writes to a folder at a time, and one that is stopped or killed leaves nothing of a day", async () => {
+  script = tableMessages("operations", first, ids("a"));
+  then = "stays";
+  const cwd = cleanup.use(await temporaryFolder()).folder;
+  await using cli = startCli(["export", "--parquet", folder, "--from", first, "--to", first, "--url", url], { cwd });
+  await until(async () => (await readdir(folder)).includes("views.sql"), { message: "the export to have begun" });
+  expect(await refusal()).toContain(`another export writes to ${folder} (process ${cli.child.pid})`);
+  cli.child.kill("SIGTERM");
+  expect(await cli.ended).toBe(1);
+  expect(cli.stderr()).toContain(`stopped: no day in ${folder} was replaced.`);
+  expect(await readdir(folder)).toEqual(["views.sql"]);
+  await mkdir(join(folder, `.unfinished-${cli.child.pid}`, "operations"), { recursive: true });
+  then = "ends";
+  script = dayOf(first, ids("a"));
+  await run(first, first);
+  expect(await readdir(folder)).toEqual(["operations", "views.sql"]);
+});
+
+it("an export of which nothing is left leaves no folder, and a file is no folder", async () => {
+  script = [];
+  expect(await refusal()).toContain("closed the connection");
+  await expect(readdir(folder)).rejects.toThrow("ENOENT");
+  await writeFile(folder, "a file");
+  expect(await refusal()).toBe(`${folder} is a file, or below one: choose a folder.`);
+  folder = join(folder, "x");
+  expect(await refusal()).toBe(`${folder} is a file, or below one: choose a folder.`);
+});
+
 it("tables of another workspace do not get into a folder", async () => {
   script = dayOf(first, ids("a"));
   await run(first, first);
@@ -220,6 +252,7 @@ it("a type that only a newer version knows is named", async () => {
 
 it.each([
   [["--from", second, "--to", first], `--to (${first}) is before --from (${second}).`],
+  [["--from", "2999-01-01"], "--from (2999-01-01) is after today ("],
   [[], "--parquet needs --from, the first day"],
   [["--from", "2026-02-31"], "Expected a day, such as 2026-01-31."],
   [["01KE3M9Z6Q4W8T2V5X7Y9A1B3C", "--from", first], "--parquet exports tables, and no single sessions"],

@@ -14,6 +14,7 @@ import { largestPage } from "@tapedeck/shared/largest-page";
 import { positionBefore } from "@tapedeck/shared/log/position";
 import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import { CommandError } from "../command-error.ts";
+import { gatewayUrlText } from "../gateway-url.ts";
 import { grpcEndpoint } from "../grpc-endpoint.ts";
 import type { GrpcTarget } from "../grpc-target.ts";
 import type { ExportedEvent } from "../session-file/session-file-format.ts";
@@ -52,7 +53,7 @@ export function exportFrom(target: GrpcTarget): ExportFrom {
   function answer<Response>(ask: (take: requestCallback<Response>) => unknown): Promise<Response> {
     return new Promise((resolve, reject) => {
       ask((error, response) => {
-        if (error !== null) reject(worded(error, name));
+        if (error !== null) reject(worded(error, target));
         else if (response !== undefined) resolve(response);
       });
     });
@@ -115,7 +116,7 @@ export function exportFrom(target: GrpcTarget): ExportFrom {
           if (error instanceof CommandError) throw error;
           const { earliest, loss } = fromServiceError(error).details;
           // Events that the log has lost are missing in the session; its reader counts them.
-          if (loss !== "lost" || earliest === undefined) throw worded(error as ServiceError, name);
+          if (loss !== "lost" || earliest === undefined) throw worded(error as ServiceError, target);
           after = earliest;
         } finally {
           call.on("error", () => {});
@@ -160,10 +161,10 @@ function of(source: string | undefined): string {
 }
 
 /** `name`: that of the server. */
-export function worded({ code, details, message }: ServiceError, name: string): CommandError {
+export function worded({ code, details, message }: ServiceError, { name, gateway }: GrpcTarget): CommandError {
   if (code === status.UNAVAILABLE && !/ready|moment/.test(details)) {
     return new CommandError(
-      `no Tapedeck server answers at ${name}: start one with \`${commandToStart()}\`, or give its address with --url or \`tapedeck login\`.`,
+      `no Tapedeck server answers at ${name}${gateway === undefined ? "" : `, the gRPC port of ${gatewayUrlText(gateway)}`}: start one with \`${commandToStart()}\`, or give its address with --url or \`tapedeck login\`.`,
     );
   }
   return new CommandError(details || message);

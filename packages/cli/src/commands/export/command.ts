@@ -37,8 +37,11 @@ Example:
       if (parquet === undefined && (from ?? options.to) !== undefined)
         command.error("error: --from and --to are days of --parquet: sessions have --since and --until");
       if (parquet !== undefined) {
+        if (parquet.startsWith("-")) command.error("error: --parquet needs a folder");
         if (sessions.length > 0) command.error("error: --parquet exports tables, and no single sessions");
         if (from === undefined) return command.error("error: --parquet needs --from, the first day");
+        if (options.to === undefined && from > to)
+          return command.error(`error: --from (${from}) is after today (${to})`);
         await (await import("./parquet/run.ts")).exportTables({ ...options, parquet, from, to });
       } else if (html) await (await import("./html/run.ts")).exportPage(sessions, options);
       else await (await import("./run.ts")).exportSessions(sessions, options);

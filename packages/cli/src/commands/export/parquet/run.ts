@@ -1,6 +1,6 @@
 import { promisify } from "node:util";
 import { inflateRaw, type ZlibOptions } from "node:zlib";
-import type { ServiceError } from "@grpc/grpc-js";
+import { type ServiceError, status } from "@grpc/grpc-js";
 import { ExportTablesRequest, type ExportTablesResponse, type TableBegin } from "@tapedeck/proto/tapedeck/v1/tables";
 import { TapedeckClient } from "@tapedeck/proto/tapedeck/v1/tapedeck";
 import { worded } from "../../../api/exported-sessions.ts";
@@ -29,6 +29,8 @@ export const maxFileRows = 1_000_000;
 const maxFileBytes = 256 * 1024 * 1024;
 const maxMessageBytes = 64 * 1024 * 1024;
 
+const stopSignals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+
 /** Writes the rows of the tables for SQL into a folder. */
 export async function exportTables(options: ExportTablesOptions, progressTo: ProgressTo = {}): Promise<void> {
   const { parquet: folder, from, to } = options;
@@ -37,7 +39,7 @@ export async function exportTables(options: ExportTablesOptions, progressTo: Pro
   const files = await ExportFolder.open(folder);
   const stop = new AbortController();
   const abort = () => stop.abort();
-  process.once("SIGINT", abort);
+  for (const name of stopSignals) process.once(name, abort);
   using progress = new Progress({ what: "exporting tables", unit: "rows", ...progressTo });
   const written: Written = { rows: 0, lastDay: undefined, bytes: 0 };
   try {
@@ -47,7 +49,7 @@ export async function exportTables(options: ExportTablesOptions, progressTo: Pro
     const reason = stop.signal.aborted ? "stopped" : sentenceOf(error).replace(/\.$/, "");
     throw new CommandError(`${reason}: ${whatIsThere(written, options)}`);
   } finally {
-    process.off("SIGINT", abort);
+    for (const name of stopSignals) process.off(name, abort);
     await files.close().catch(() => {}); // the reason is known already
   }
   progress[Symbol.dispose]();
@@ -83,7 +85,9 @@ async function* messages(
   try {
     yield* call as AsyncIterable<ExportTablesResponse>;
   } catch (error) {
-    throw worded(error as ServiceError, target.name);
+    if ((error as ServiceError).code === status.CANCELLED && !signal.aborted)
+      throw new CommandError(`the server at ${target.name} has ended the connection.`);
+    throw worded(error as ServiceError, target);
   } finally {
     signal.removeEventListener("abort", stop);
     call.on("error", () => {});
