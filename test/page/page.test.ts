@@ -251,6 +251,18 @@ it.skipIf(browserProgram === undefined)("Health lists sinks, with how far they a
     const { items } = await (await route.fetch()).json();
     await route.fulfill({ json: { items: [{ ...items[0], ...more }] } });
   });
+  await page.route("**/api/v1/sinks/ops/parked", (route) => {
+    const at = new Date().toISOString();
+    const event = {
+      position: "32bl00-gcj869",
+      event: "s.v1.1",
+      kind: "build.failed",
+      tries: 10,
+      error: "answered 400",
+      at,
+    };
+    return route.fulfill({ json: { items: [event, { ...event, position: "32bl01-gcj869" }] } });
+  });
   await page.goto(`http://${stack.http}/health`);
   const line = page.locator("tr", { has: page.getByRole("rowheader", { name: "ops", exact: true }) });
   await line.locator('[data-name="target"]').getByText("https://hooks.example", { exact: true }).waitFor();
@@ -260,6 +272,9 @@ it.skipIf(browserProgram === undefined)("Health lists sinks, with how far they a
   await line.locator('[data-name="behind"]').getByText("12 messages, 1 min 30 s").waitFor();
   await line.locator('[data-name="parked"]').getByText("2").waitFor();
   await line.locator('[data-name="last failure"]').getByText("answered 500").waitFor();
+  await page.getByText("2 events parked of ops").click();
+  await page.getByRole("cell", { name: "32bl01-gcj869" }).waitFor();
+  expect(await page.getByRole("cell", { name: "answered 400" }).count()).toBe(2);
   expect([await faultsOf(page), errors]).toEqual([[], []]);
   await screenshot(page, "health-sinks");
 });

@@ -11,6 +11,17 @@ export type Sink = {
   readonly parked: number;
   readonly error: string | null;
   readonly failingSince: string | null;
+  /** Those that are parked, the oldest first. */
+  readonly parkedEvents?: readonly ParkedEvent[] | undefined;
+};
+
+/** See ParkedEvent of the API. */
+export type ParkedEvent = {
+  readonly position: string;
+  readonly kind: string;
+  readonly tries: number;
+  readonly error: string;
+  readonly at: string;
 };
 
 /** Where events are delivered, and how far that is. */
@@ -39,7 +50,55 @@ export function Sinks({ sinks }: { readonly sinks: readonly Sink[] }) {
           </tbody>
         </table>
       </div>
+      {sinks.map(
+        ({ name, parkedEvents = [] }) =>
+          parkedEvents.length > 0 && <Parked key={name} name={name} events={parkedEvents} />,
+      )}
     </>
+  );
+}
+
+/** What its target refuses, and what to do about it. */
+function Parked({ name, events }: { readonly name: string; readonly events: readonly ParkedEvent[] }) {
+  return (
+    <details>
+      <summary>
+        {plural(events.length, "event")} parked of {name}: <code>tapedeck sink retry {name}</code>, or{" "}
+        <code>drop {name}</code>
+      </summary>
+      <div class="scrolls">
+        <table class="list stacks">
+          <thead>
+            <tr>
+              <th scope="col">event</th>
+              <th scope="col">position</th>
+              <th scope="col" class="number">
+                tries
+              </th>
+              <th scope="col">answer</th>
+              <th scope="col">parked</th>
+            </tr>
+          </thead>
+          <tbody>
+            {events.map(({ position, kind, tries, error, at }) => (
+              <tr key={position}>
+                <th scope="row">{kind}</th>
+                <td data-name="position" class="mono">
+                  {position}
+                </td>
+                <td data-name="tries" class="number">
+                  {tries}
+                </td>
+                <td data-name="answer">{error}</td>
+                <td data-name="parked">
+                  <Ago at={millis(at) ?? 0} />
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </details>
   );
 }
 

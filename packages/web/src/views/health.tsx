@@ -6,7 +6,7 @@ import { useTitle } from "../data/tab.ts";
 import { about, lostSince, tapedeck, tick } from "../data/tapedeck.ts";
 import { nothingRecorded } from "../model/own.ts";
 import { sourcePath } from "../model/route.ts";
-import { type Sink, Sinks } from "../parts/sinks.tsx";
+import { type ParkedEvent, type Sink, Sinks } from "../parts/sinks.tsx";
 import { Ago, ErrorNotice, Loading, Sign } from "../parts/small.tsx";
 import { type Workspace, Workspaces } from "../parts/workspaces.tsx";
 
@@ -366,7 +366,7 @@ async function readHealth(signal: AbortSignal): Promise<Health> {
     isAdmin || token === undefined
       ? answerOf<{ readonly items: readonly Workspace[] }>("/api/v1/workspaces", signal)
       : undefined,
-    answerOf<{ readonly items: readonly Sink[] }>("/api/v1/sinks", signal),
+    readSinks(signal),
   ]);
   return {
     readiness,
@@ -375,9 +375,21 @@ async function readHealth(signal: AbortSignal): Promise<Health> {
     subscribers,
     tokens: tokens?.items,
     workspaces: workspaces?.items ?? [],
-    sinks: sinks?.items ?? [],
+    sinks,
     sources: sources.toSorted((a, b) => a.source.localeCompare(b.source)),
   };
+}
+
+async function readSinks(signal: AbortSignal): Promise<readonly Sink[]> {
+  const { items = [] } = (await answerOf<{ readonly items: readonly Sink[] }>("/api/v1/sinks", signal)) ?? {};
+  return Promise.all(
+    items.map(async (sink) => {
+      if (sink.parked === 0) return sink;
+      const path = `/api/v1/sinks/${encodeURIComponent(sink.name)}/parked`;
+      const parked = await answerOf<{ readonly items: readonly ParkedEvent[] }>(path, signal);
+      return { ...sink, parkedEvents: parked?.items };
+    }),
+  );
 }
 
 /** Undefined if it is refused: the text beside it has the reason. */
