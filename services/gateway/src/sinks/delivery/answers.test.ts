@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { ReceivedAnswer } from "../target/http-target.ts";
-import { type AnswerClass, classOf, isPoison, type Refused, retryAfterMs } from "./answers.ts";
+import { type AnswerClass, classOf, type Refused, retryAfterMs } from "./answers.ts";
 
 const now = new Date("2026-01-31T12:00:00Z");
 const answer: ReceivedAnswer = {
@@ -52,20 +52,4 @@ it("takes an answer of 2xx as final refusal if its format finds an error in it, 
     isAway: false,
     error: "answered 200: 3 spans were refused",
   });
-});
-
-it.each<[string, Refused, AnswerClass, number, boolean]>([
-  ["a final answer, and a good test", refused(404), { type: "accepted" }, 1, true],
-  ["a final answer about its content, to the test, too, for long", refused(400), refused(400), 10, true],
-  ["a final answer about its content, to the test, too", refused(400), refused(400), 3, false],
-  ["a missing right, to the test, too", refused(401), refused(401), 99, false],
-  ["an address that is gone, to the test, too", refused(404), refused(404), 99, false],
-  ["an error of the target, and a good test", refused(500), { type: "accepted" }, 9, false],
-  ["an error of the target for long, and a good test", refused(500), { type: "accepted" }, 10, true],
-  ["an error of the target for long, to the test, too", refused(500), refused(500), 99, false],
-  ["no answer for long, and a good test", failure(true), { type: "accepted" }, 10, true],
-  ["no connection", failure(false), { type: "accepted" }, 99, false],
-  ["a request to come later", refused(429), { type: "accepted" }, 99, false],
-])("decides whether an event is poison: %s", (_, event, test, tries, isPoisonous) => {
-  expect(isPoison(event, test, tries, 10)).toBe(isPoisonous);
 });

@@ -73,17 +73,6 @@ function errorText({ status, body }: ReceivedAnswer, stated: string | undefined)
 /** Statuses that are about a request's content. Others of 4xx are about the target: its address, or the right to call it. */
 const aboutContent: readonly number[] = [400, 409, 413, 415, 422];
 
-/**
- * Whether one event is what its target refuses, or the target is not well: `test` is its answer to a request without an event.
- * What would be refused with any event is no reason to park this one.
- */
-export function isPoison(refused: Refused, test: AnswerClass, tries: number, maxTries: number): boolean {
-  if (refused.isAway) return false;
-  if (test.type === "accepted") return refused.isFinal || tries >= maxTries;
-  if (test.isAway || !test.isFinal || tries < maxTries) return false;
-  return !refused.isFinal || isAboutContent(refused);
-}
-
 /** Whether an answer is about what a request says, and not about the target. */
 export function isAboutContent({ status }: Refused): boolean {
   return status !== undefined && aboutContent.includes(status);

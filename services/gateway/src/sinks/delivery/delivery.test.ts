@@ -43,7 +43,7 @@ function harness(
       const ordinals = events.flatMap(({ data }) => data.ordinal ?? []);
       const one = { ordinals, isTest: ordinals.length === 0 };
       sent.push(one);
-      if (sent.length > 5_000) over.abort();
+      if (sent.length > 500) over.abort();
       return answer(one);
     },
   };
@@ -123,6 +123,41 @@ it("parks nothing while nobody answers, or while its target refuses everything",
     expect(on.parked).toEqual([]);
     expect(on.delivered).toEqual([]);
   }
+});
+
+it("parks nothing when its target fails for long, and then refuses everything, for whatever reason", async () => {
+  for (const last of [400, 401, 404, 422]) {
+    let tries = 0;
+    const on = harness(() => answered(++tries > 10 ? last : 500), "structured");
+    await on.run(3);
+    expect([on.parked, on.delivered]).toEqual([[], []]);
+  }
+});
+
+it("parks an event whose error is not final only after ten such failures, whatever came before", async () => {
+  const before = [away, answered(503), answered(401)];
+  for (const first of before) {
+    let requests = 0;
+    let failures = 0;
+    const on = harness(({ isTest }) => {
+      if (++requests <= 40) return first;
+      if (!isTest) failures++;
+      return isTest ? ok : answered(500);
+    }, "structured");
+    await on.run(1);
+    expect([on.parked, failures]).toEqual([[1], 11]);
+  }
+});
+
+it("waits with an event that is refused in another way between two good tests", async () => {
+  let failures = 0;
+  const on = harness(({ isTest }) => {
+    if (isTest) return ok;
+    failures++;
+    return failures === 1 ? answered(400) : failures < 5 ? hung : ok;
+  }, "structured");
+  await on.run(1);
+  expect([on.parked, on.delivered]).toEqual([[], [1]]);
 });
 
 it("parks an event that can't be written", async () => {

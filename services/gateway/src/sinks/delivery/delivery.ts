@@ -13,7 +13,7 @@ import type {
   SinkRequest,
 } from "../format/format.ts";
 import type { HttpTarget } from "../target/http-target.ts";
-import { type AnswerClass, classOf, isAboutContent, isPoison, type Refused } from "./answers.ts";
+import { type AnswerClass, classOf, isAboutContent, type Refused } from "./answers.ts";
 import { maxBytesPerRequest, maxEventsPerRequest, maxTries, type SinkTimes, triesOfBatch } from "./times.ts";
 
 export type DeliveryListener = {
@@ -47,8 +47,9 @@ export class Delivery {
   readonly #retry: ReturnType<typeof backoff>;
   /** How many events a request may have at present. */
   #size = maxEventsPerRequest;
-  /** Failures since something was accepted or parked. */
+  /** Failures of one sort, final or not, since something was accepted or parked, or a test failed. None of a target that is away. */
   #tries = 0;
+  #isFinal = false;
 
   constructor(options: DeliveryOptions) {
     this.#options = options;
@@ -152,7 +153,7 @@ export class Delivery {
   async #refused(events: readonly SinkEvent[], refused: Refused, signal: AbortSignal): Promise<Offset | undefined> {
     const { listener } = this.#options;
     const [first] = events;
-    this.#tries++;
+    this.#count(refused);
     listener.failing(refused);
     if (events.length > 1) {
       if (refused.isFinal || (!refused.isAway && this.#tries >= triesOfBatch)) {
@@ -161,10 +162,11 @@ export class Delivery {
       }
     } else if (first !== undefined) {
       const verdict = await this.#verdict(first, refused, signal);
-      if (verdict === "poison") await listener.park(first, refused, this.#tries, signal);
+      const isAccepted = verdict === "accepted";
+      if (verdict !== "wait" && !isAccepted) await listener.park(first, verdict, this.#tries, signal);
       if (signal.aborted) return undefined;
       if (verdict !== "wait") {
-        listener.delivered(first.recorded.offset, verdict === "accepted" ? 1 : 0);
+        listener.delivered(first.recorded.offset, isAccepted ? 1 : 0);
         this.#accepted();
         return first.recorded.offset;
       }
@@ -174,20 +176,34 @@ export class Delivery {
     return undefined;
   }
 
-  async #verdict(event: SinkEvent, refused: Refused, signal: AbortSignal): Promise<"poison" | "accepted" | "wait"> {
-    if (this.#options.format.isTestSeen) return isAboutContent(refused) ? "poison" : "wait";
-    const isSuspicious = !refused.isAway && (refused.isFinal || this.#tries >= maxTries);
-    if (!isSuspicious || !(await this.#isTestGood(refused, signal))) return "wait";
+  /** Why the event is to be parked; or that it is accepted after all, or tried again later. */
+  async #verdict(event: SinkEvent, refused: Refused, signal: AbortSignal): Promise<Refused | "accepted" | "wait"> {
+    if (this.#options.format.isTestSeen) return isAboutContent(refused) ? refused : "wait";
+    if (!this.#isSuspicious(refused) || !(await this.#isTestGood(signal))) return "wait";
     // The target may have become well between the two requests, or the network: the event is tried once more, between two good tests.
     const again = (await this.#send([event], signal)).refused;
     if (again === undefined) return signal.aborted ? "wait" : "accepted";
-    return !again.isAway && (await this.#isTestGood(again, signal)) ? "poison" : "wait";
+    this.#count(again);
+    return this.#isSuspicious(again) && (await this.#isTestGood(signal)) ? again : "wait";
   }
 
-  async #isTestGood(refused: Refused, signal: AbortSignal): Promise<boolean> {
+  #count({ isFinal, isAway }: Refused): void {
+    if (isAway) return;
+    this.#tries = isFinal === this.#isFinal ? this.#tries + 1 : 1;
+    this.#isFinal = isFinal;
+  }
+
+  /** Whether the event may be the reason, and not its target. */
+  #isSuspicious({ isFinal, isAway }: Refused): boolean {
+    return !isAway && (isFinal || this.#tries >= maxTries);
+  }
+
+  /** Whether the target accepts a request without an event. If not, the failures until now were its own. */
+  async #isTestGood(signal: AbortSignal): Promise<boolean> {
     const { format, sink } = this.#options;
     const test = await this.#post(format.test(new Date(), sink), signal);
-    return !signal.aborted && isPoison(refused, test, this.#tries, maxTries);
+    if (test.type === "refused") this.#tries = 0;
+    return !signal.aborted && test.type === "accepted";
   }
 
   #accepted(): void {
