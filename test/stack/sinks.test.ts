@@ -103,6 +103,7 @@ it("tapedeck sink lists parked events, delivers them once more and gives them up
   expect(out).toMatch(/build\.failed .* answered 422: no$/m);
   expect(await tapedeck("sink", "retry", "parking")).toMatchObject({
     code: 1,
+    out: "delivered 0 of 2, 2 refused\n",
     err: expect.stringContaining("2 are refused"),
   });
   receiver.answer = () => ({ status: 204 });

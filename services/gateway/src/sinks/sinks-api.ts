@@ -51,6 +51,9 @@ export type SinkJson = {
 
 export type ParkedResult = SentResult & { readonly position: string };
 
+/** `left`: how many were not tried, because the target did not answer. */
+export type RetriedEvents = { readonly items: readonly ParkedResult[]; readonly left: number };
+
 /** The sinks of the caller's workspace. Everything throws TapedeckError. */
 export type SinksApi = {
   list(caller: CallContext): Promise<{ readonly items: readonly SinkJson[] }>;
@@ -62,7 +65,7 @@ export type SinksApi = {
   remove(name: string, caller: CallContext): Promise<{ readonly name: string }>;
   test(name: string, caller: CallContext): Promise<TestResult>;
   parked(name: string, caller: CallContext): Promise<{ readonly items: readonly Parked[] }>;
-  retryParked(name: string, body: unknown, caller: CallContext): Promise<{ readonly items: readonly ParkedResult[] }>;
+  retryParked(name: string, body: unknown, caller: CallContext): Promise<RetriedEvents>;
   dropParked(name: string, body: unknown, caller: CallContext): Promise<{ readonly dropped: number }>;
 };
 
@@ -201,11 +204,11 @@ class SinkCalls implements SinksApi {
       if (result.accepted) await this.#deps.sinks.store().remove({ workspace, sink, type: "parked", place: position });
       items.push({ position, ...result });
       // The others would wait for as long.
-      if (result.status === null) break;
+      if (!result.accepted && result.status === null) break;
     }
     const accepted = items.filter((one) => one.accepted).length;
     this.#deps.audit("sink.parked-retried", caller, { sink, accepted, refused: items.length - accepted });
-    return { items };
+    return { items, left: parked.length - items.length };
   }
 
   async dropParked(name: string, body: unknown, caller: CallContext) {

@@ -47,6 +47,12 @@ type Parked = {
   readonly at: string;
 };
 
+/** `left`: how many were not tried, because the target did not answer. */
+export type Retried = {
+  readonly items: readonly (Result & { readonly position: string })[];
+  readonly left?: number;
+};
+
 const sinks = "/api/v1/sinks";
 const pathOf = (name: string, call = "") => `${sinks}/${encodeURIComponent(name)}${call}`;
 
@@ -159,14 +165,27 @@ export async function listParked(name: string, { url, json }: SinkOptions): Prom
 
 export async function retryParked(name: string, { url, json, position }: ParkedOptions): Promise<void> {
   const body = position === undefined ? {} : { position };
-  type Answer = { readonly items: readonly (Result & { readonly position: string })[] };
-  const { items } = await apiAt(url).send<Answer>("POST", pathOf(name, "/parked/retry"), body);
-  if (json) printJson({ items });
-  const refused = items.filter(({ accepted }) => !accepted);
-  if (!json) print(`delivered ${items.length - refused.length} of ${items.length}`);
+  const retried = await apiAt(url).send<Retried>("POST", pathOf(name, "/parked/retry"), body);
+  if (json) printJson(retried);
+  else print(retriedText(retried));
+  const refused = retried.items.filter(({ accepted }) => !accepted);
   const [first] = refused;
   if (first !== undefined)
     throw new CommandError(`${refused.length} are refused; at ${first.position}: ${first.error}.`);
+}
+
+/** "delivered 3 of 6, 1 refused, 1 had nothing to send, 1 not tried" */
+export function retriedText({ items, left = 0 }: Retried): string {
+  const refused = items.filter(({ accepted }) => !accepted).length;
+  // A chat has no message about some events, such as a success before which it knows of no failure.
+  const unsent = items.filter(({ accepted, status }) => accepted && status === null).length;
+  const counts = [
+    { count: refused, what: "refused" },
+    { count: unsent, what: "had nothing to send" },
+    { count: left, what: "not tried" },
+  ];
+  const others = counts.filter(({ count }) => count > 0).map(({ count, what }) => `${count} ${what}`);
+  return [`delivered ${items.length - refused - unsent} of ${items.length + left}`, ...others].join(", ");
 }
 
 export async function dropParked(name: string, { url, json, position }: ParkedOptions): Promise<void> {

@@ -184,7 +184,10 @@ export const answers = {
   RemovedSink: sink.pick({ name: true }),
   SinkTest: sinkTest,
   ParkedEvents: z.object({ items: z.array(parkedEvent) }),
-  RetriedEvents: z.object({ items: z.array(retriedEvent) }),
+  RetriedEvents: z.object({
+    items: z.array(retriedEvent),
+    left: count("How many were not tried, because the target did not answer."),
+  }),
   DroppedEvents: z.object({ dropped: count("How many were dropped.") }),
   AuditLine: z.union([
     auditEntry.extend({ type: z.literal("entry") }),

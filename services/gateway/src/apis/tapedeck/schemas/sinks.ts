@@ -47,11 +47,14 @@ export const parkedEvent = z
     position: parkedPlace,
     event: text("The event's id.", "01M7XB1CJJ74KGYJT57DM4N80H.v1.12"),
     kind: text("The event's kind.", "build.failed"),
-    tries: count("How often it was tried."),
+    tries: count("How often it failed in the same way before it was parked."),
     status: z.int().optional().describe("The status that its target answered last."),
     error: z.string().describe("Why its target refused it."),
     at: time("When it was parked."),
   })
   .describe("An event that a target refuses. What it says is in the log.");
 
-export const retriedEvent = sinkTest.omit({ warning: true }).extend({ position: parkedPlace });
+export const retriedEvent = sinkTest
+  .omit({ warning: true })
+  .extend({ position: parkedPlace })
+  .describe("With a `status` of null and `accepted`, a chat has no message about it: nothing was sent.");

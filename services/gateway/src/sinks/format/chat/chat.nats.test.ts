@@ -103,6 +103,43 @@ it("a message that Slack can't read is parked without a test, and a target that 
   expect(textsIn(receiver).at(-1)).toContain("alice");
 });
 
+it("a retry of parked events tries all of them, also after one that a chat has no message about", async () => {
+  await using harness = await startSinkHarness();
+  await using receiver = await startReceiver();
+  await using gateway = await harness.gateway({}, { messageMs: 1 });
+  receiver.answer = () => ({ status: 400, body: "invalid_payload" });
+  await gateway.add("team", receiver, { format: "slack" });
+  const [alice, bob] = [harness.writer("alice"), harness.writer("bob")];
+  const isParked = (count: number) =>
+    until(async () => (await gateway.sink("team"))?.parked === count, { message: `${count} parked events` });
+  await record(alice, "failed");
+  await isParked(1);
+  await record(alice, "succeeded");
+  await isParked(2);
+  await record(bob, "failed");
+  await isParked(3);
+  receiver.answer = () => ({ status: 200, body: "ok" });
+  const retried = (await gateway.call("POST", "/team/parked/retry", {})).body;
+  expect(retried).toMatchObject({
+    items: [{ status: 200 }, { accepted: true, status: null }, { status: 200 }],
+    left: 0,
+  });
+  await isParked(0);
+});
+
+it("a retry of parked events ends when the target does not answer, and says how many are left", async () => {
+  await using harness = await startSinkHarness();
+  await using receiver = await startReceiver();
+  await using gateway = await harness.gateway();
+  receiver.answer = () => ({ status: 400, body: "invalid_payload" });
+  await gateway.add("team", receiver, { format: "slack" });
+  for (const name of ["alice", "bob", "chris"]) await record(harness.writer(name), "failed");
+  await until(async () => (await gateway.sink("team"))?.parked === 3, { message: "the failures to be parked" });
+  await receiver.kill();
+  const retried = (await gateway.call("POST", "/team/parked/retry", {})).body;
+  expect(retried).toMatchObject({ items: [{ accepted: false, status: null }], left: 2 });
+});
+
 it("the time that Slack asks for after too many messages is waited for", async () => {
   await using harness = await startSinkHarness();
   await using receiver = await startReceiver();
