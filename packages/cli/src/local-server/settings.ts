@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { hostname } from "node:os";
 import { join, resolve } from "node:path";
-import { gatewaySettings } from "@tapedeck/gateway/for-cli/settings";
+import { type ConfiguredSink, gatewaySettings } from "@tapedeck/gateway/for-cli/settings";
 import type { Secrets } from "@tapedeck/infra/local/secrets";
 import { ingestSettings, type SourceConfig, sourceDurations } from "@tapedeck/ingest/for-cli/settings";
 import { querySettings } from "@tapedeck/query/for-cli/settings";
@@ -26,6 +26,9 @@ export type UpSettings = {
   readonly storeDir: string;
   readonly configFile: string | undefined;
   readonly sources: readonly UpSource[];
+  /** The user's sinks as settings have them, and the hosts to which they may deliver. */
+  readonly sinks: readonly Readonly<Record<string, unknown>>[];
+  readonly sinkHosts: readonly string[];
   /** Everything that listens, by name; port 0 is still open. */
   readonly listeners: Readonly<Record<ListenerName, Listener>>;
   readonly access: GatewayAccess;
@@ -98,6 +101,8 @@ export function readUpSettings(options: UpOptions, processEnv: NodeJS.ProcessEnv
     storeDir: mode === "demo" ? join(dataDir, "demo") : dataDir,
     configFile: configFile === undefined ? undefined : resolve(configFile),
     sources: mode === "demo" ? [] : sources,
+    sinks: gateway.sinks.sinks.map((sink) => writtenSink(sink, ingest.workspace)),
+    sinkHosts: gateway.sinks.allowed,
     listeners: {
       gatewayGrpc: { what: "the gateway's gRPC", key: "gateway.grpc.port", ...gateway.grpc },
       gatewayHttp: { what: "the gateway's HTTP", key: "gateway.http.port", ...gateway.http },
@@ -113,6 +118,12 @@ export function readUpSettings(options: UpOptions, processEnv: NodeJS.ProcessEnv
     natsUrl: own.natsUrl,
     postgresUrl: own.postgresUrl,
   };
+}
+
+/** A sink as it can be read again. That of the settings' own workspace goes with them into the demo's. */
+function writtenSink({ workspace, sink, definition }: ConfiguredSink, own: string) {
+  const { createdAt: _, ...fields } = definition;
+  return { name: sink, ...fields, ...(workspace !== own && { workspace }) };
 }
 
 /** Settings that only `up` reads, or reads differently. */

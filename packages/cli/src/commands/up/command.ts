@@ -1,11 +1,12 @@
 import { Command, InvalidArgumentError, Option } from "commander";
-import { collectLabel, dataOption, hostPort, hostPortLike } from "../options.ts";
+import { collectLabel, collectList, dataOption, hostPort, hostPortLike } from "../options.ts";
 import { receiverNames } from "./demo-receivers/receivers.ts";
 import type { UpOptions } from "./options.ts";
 
-function collectReceiver(name: string, names: readonly string[] = []): readonly string[] {
-  if (!receiverNames.includes(name)) throw new InvalidArgumentError(`Allowed choices are ${receiverNames.join(", ")}.`);
-  return [...names, name];
+function collectReceivers(text: string, names: readonly string[] = []): readonly string[] {
+  const all = collectList(text, names);
+  if (all.length > 0 && all.every((name) => receiverNames.includes(name))) return all;
+  throw new InvalidArgumentError(`Allowed choices are ${receiverNames.join(", ")}.`);
 }
 
 export const upCommand = () =>
@@ -39,7 +40,7 @@ plays a demo: recordings of real tools, as if six developers ran skaffold dev (t
     .option(
       "--with <name>",
       `deliver what the demo records to a receiver of this machine, which prints it: ${receiverNames.join(", ")}; repeatable`,
-      collectReceiver,
+      collectReceivers,
     )
     .option("--insecure", "allow listening beyond this machine without TLS or tokens")
     .option("--verbose", "show what the services log")
@@ -48,7 +49,7 @@ plays a demo: recordings of real tools, as if six developers ran skaffold dev (t
       `
 Example:
   tapedeck up
-  tapedeck up --with otlp
+  tapedeck up --with otlp,slack
   tapedeck up --skaffold 127.0.0.1:50051 --developer alice --project shop
   tapedeck up --vagrant 127.0.0.1:9701 --project cluster
   tapedeck up --rkt 127.0.0.1:15441 --host-name node-1`,

@@ -72,7 +72,7 @@ export async function up(options: UpOptions): Promise<void> {
   const sources: readonly UpSource[] = demo?.sources ?? settings.sources;
   const logs = await openLogs(storeDir);
   const receivers = await startReceivers(options.with ?? [], stack, printUnlessStopping);
-  const env = { ...serviceEnv(settings, listeners, sources, secrets), ...receiverEnv(receivers) };
+  const env = { ...serviceEnv(settings, listeners, sources, secrets), ...receiverEnv(receivers, settings) };
   const disk = new ReportedDisk();
   const running = await startServices(stack, { env, logs, disk, printLine: printUnlessStopping });
   // Before ingest leaves, so that it hears how the demo's processes end.

@@ -1,4 +1,5 @@
 import { ownValue } from "@tapedeck/shared/own-value";
+import type { UpSettings } from "../../../local-server/settings.ts";
 import type { DemoReceiver, StartReceiver } from "./receiver.ts";
 
 /** What `tapedeck up --with` takes: each prints what it gets. */
@@ -23,11 +24,15 @@ export async function startReceivers(
   return started;
 }
 
-/** The settings by which the services deliver to them. */
-export function receiverEnv(started: readonly DemoReceiver[]): Readonly<Record<string, string>> {
+/** The settings by which the services deliver to them, beside the user's own sinks. */
+export function receiverEnv(
+  started: readonly DemoReceiver[],
+  { sinks, sinkHosts }: Pick<UpSettings, "sinks" | "sinkHosts">,
+): Readonly<Record<string, string>> {
   if (started.length === 0) return {};
+  const own = started.map(({ name, sink }) => ({ name: `demo-${name}`, ...sink }));
   return {
-    TAPEDECK_SINKS: JSON.stringify(started.map(({ name, sink }) => ({ name: `demo-${name}`, ...sink }))),
-    TAPEDECK_GATEWAY_SINK_HOSTS: started.map(({ host }) => host).join(","),
+    TAPEDECK_SINKS: JSON.stringify([...sinks, ...own]),
+    TAPEDECK_GATEWAY_SINK_HOSTS: JSON.stringify([...sinkHosts, ...started.map(({ host }) => host)]),
   };
 }
