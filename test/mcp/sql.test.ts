@@ -31,12 +31,26 @@ it("a query is answered with its columns and rows, also where two columns have t
     "select kind, count(*), count(*) filter (where outcome = 'failed') from operations where kind = 'loop' group by 1 -- by kind";
   expect(rowsIn(await theirs.ask("run_sql", { sql: `${sql}\n;` }))).toEqual([
     ["kind", "count", "count"],
-    ["loop", "3", "2"],
+    ["loop", 3, 2],
   ]);
   expect(rowsIn(await theirs.ask("run_sql", { sql: "values (1, null), (2, E'a\\nb')" }))).toEqual([
     ["column1", "column2"],
-    ["1", null],
-    ["2", "a\nb"],
+    [1, null],
+    [2, "a\nb"],
+  ]);
+});
+
+it("numbers are numbers where that is exact, as in the API", async () => {
+  const sql =
+    "select 9007199254740991, 9007199254740993, 1.50::numeric, 0.1::float8, 'NaN'::float8, '7'::text, sum(2::int8)";
+  expect(rowsIn(await theirs.ask("run_sql", { sql }))[1]).toEqual([
+    Number.MAX_SAFE_INTEGER,
+    "9007199254740993",
+    1.5,
+    0.1,
+    "NaN",
+    "7",
+    2,
   ]);
 });
 
@@ -112,6 +126,6 @@ it("a viewer sees its own rows, and sums, where developers are hidden", async ()
       rowsIn(await mcp.ask("run_sql", { sql: sums })).slice(1),
     ];
   };
-  expect(await developers("bob")).toEqual([[["bob"]], [["6"]]]);
-  expect(await developers(null)).toEqual([[], [["6"]]]);
+  expect(await developers("bob")).toEqual([[["bob"]], [[6]]]);
+  expect(await developers(null)).toEqual([[], [[6]]]);
 });

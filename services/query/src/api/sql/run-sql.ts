@@ -62,9 +62,10 @@ async function rowsOf(client: pg.Client, sql: string, maxRows: number, limits: S
     client,
     `select ${cut} from (\n${sql}\n) answer (${names.join(", ")}) limit ${maxRows + 1}`,
   );
+  const jsonOf = (text: string | null, column: number) => jsonValue(text, fields[column]?.dataTypeID);
   return {
     columns: fields.map(({ name }) => name),
-    rows: rows.slice(0, maxRows).map((values) => ({ json: JSON.stringify(values) })),
+    rows: rows.slice(0, maxRows).map((values) => ({ json: JSON.stringify(values.map(jsonOf)) })),
     is_more: rows.length > maxRows,
   };
 }
@@ -72,6 +73,17 @@ async function rowsOf(client: pg.Client, sql: string, maxRows: number, limits: S
 function cutText(name: string): string {
   const text = `${name}::text`;
   return `case when length(${text}) > ${most.characters} then left(${text}, ${most.characters}) || '…' else ${text} end`;
+}
+
+/** int8, int2, int4, oid, float4, float8, numeric */
+const numberTypes = new Set<number | undefined>([20, 21, 23, 26, 700, 701, 1700]);
+
+/** A number as JSON has it where that is exact, as in the HTTP API; other values are texts as Postgres writes them. */
+function jsonValue(text: string | null, type: number | undefined): number | string | null {
+  if (text === null || !numberTypes.has(type)) return text;
+  const number = Number(text);
+  const isExact = Number.isInteger(number) ? Number.isSafeInteger(number) : Number.isFinite(number);
+  return isExact ? number : text;
 }
 
 /** A single statement: Postgres refuses several in one. */

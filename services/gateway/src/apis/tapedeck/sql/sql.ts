@@ -1,10 +1,10 @@
 import type { CallContext } from "../../../call-context.ts";
 import type { QueryClient } from "../../../query-client.ts";
 
-/** Rows as arrays of texts, as Postgres writes values. */
+/** Rows as arrays of numbers, and of texts as Postgres writes other values. */
 export type SqlAnswer = {
   readonly columns: readonly string[];
-  readonly rows: readonly (readonly (string | null)[])[];
+  readonly rows: readonly (readonly (number | string | null)[])[];
   readonly isMore: boolean;
   /** The tables had at least this. */
   readonly position: string;
@@ -21,6 +21,6 @@ export function sqlApi(query: Pick<QueryClient, "runSql" | "position">): SqlApi 
     const { position } = await query.position(workspace);
     const request = { workspace, developer: "", sql, max_rows: maxRows };
     const { columns, rows, is_more: isMore } = await query.runSql(request);
-    return { columns, rows: rows.map(({ json }) => JSON.parse(json) as (string | null)[]), isMore, position };
+    return { columns, rows: rows.map(({ json }) => JSON.parse(json) as (number | string | null)[]), isMore, position };
   };
 }
