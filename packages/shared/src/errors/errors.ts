@@ -48,8 +48,12 @@ export function isLoss(text: string | undefined): text is Loss {
   return text === "dropped" || text === "unreadable" || text === "lost";
 }
 
-/** `retryAfter`: seconds after which the call may succeed. */
-export type TapedeckErrorOptions = ErrorOptions & { readonly retryAfter?: number };
+export type TapedeckErrorOptions = ErrorOptions & {
+  /** Seconds after which the call may succeed. */
+  readonly retryAfter?: number;
+  /** The end of the message: what to do over HTTP and gRPC, which an assistant's tools don't have. */
+  readonly hint?: string;
+};
 
 /** An error that a client may see: what was wrong and how to fix it. */
 export class TapedeckError extends Error {
@@ -58,10 +62,13 @@ export class TapedeckError extends Error {
   readonly details: ErrorDetails;
   /** After how many seconds to try again, where waiting helps: Retry-After in HTTP, `retry-after` in gRPC's trailers. */
   readonly retryAfter: number | undefined;
+  /** The message without its hint. */
+  readonly reason: string;
 
-  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}, options: TapedeckErrorOptions = {}) {
-    super(message, options);
+  constructor(code: ErrorCode, reason: string, details: ErrorDetails = {}, options: TapedeckErrorOptions = {}) {
+    super(`${reason}${options.hint ?? ""}`, options);
     this.code = code;
+    this.reason = reason;
     this.details = details;
     this.retryAfter = options.retryAfter ?? (code === "not_ready" ? 1 : undefined);
   }

@@ -52,8 +52,11 @@ async function choose(
     const choices = items.map((item) => item.source);
     throw new TapedeckError(
       "ambiguous_source",
-      `${source === undefined ? "there is more than one source" : `"${source}" is more than one source`}: name one of ${choices.join(", ")} (tapedeck-source in gRPC metadata or a header, or ?source= over HTTP)`,
+      source === undefined ? "there is more than one source" : `"${source}" is more than one source`,
       { choices },
+      {
+        hint: `: name one of ${choices.join(", ")} (tapedeck-source in gRPC metadata or a header, or ?source= over HTTP)`,
+      },
     );
   }
   return { source: first, position: isEarlier ? undefined : now.position };
@@ -156,12 +159,10 @@ function sourcePattern(workspace: string, text: string, upstream: string | undef
 
 function unknownSource(source: string | undefined, upstream: string | undefined): TapedeckError {
   const what = upstream === undefined ? "source" : `${upstream} source`;
-  return new TapedeckError(
-    "unknown_source",
-    source === undefined
-      ? `no ${what} has been recorded yet: ${howToStart(upstream)}`
-      : `no ${what} "${source}" has been recorded: GET /api/v1/sources lists the recorded ones`,
-  );
+  if (source === undefined)
+    return new TapedeckError("unknown_source", `no ${what} has been recorded yet: ${howToStart(upstream)}`);
+  const hint = ": GET /api/v1/sources lists the recorded ones";
+  return new TapedeckError("unknown_source", `no ${what} "${source}" has been recorded`, {}, { hint });
 }
 
 /** rkt's hosts are polled from outside, so there is no command to put `tapedeck run` in front of. */

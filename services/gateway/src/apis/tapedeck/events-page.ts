@@ -145,6 +145,6 @@ function sizeOf(json: EventJson | undefined, { event }: RecordedEvent): number {
 }
 
 function tooMuch(): TapedeckError {
-  const message = `these events exceed ${maxBytes >> 20} MiB: request fewer, or stream them`;
-  return new TapedeckError("limit_exceeded", message, { field: "last" });
+  const reason = `these events exceed ${maxBytes >> 20} MiB: request fewer`;
+  return new TapedeckError("limit_exceeded", reason, { field: "last" }, { hint: ", or stream them" });
 }
