@@ -83,9 +83,17 @@ it("the line with curl lists the tools", async () => {
   expect(stdout).toContain('"name":"why_failed"');
 });
 
-it("the table has each tool, and no other", async () => {
-  const listed = [...page.matchAll(/^\| `(\w+)` \|/gm)].map(([, name]) => name);
+it("the table has each tool with its arguments, and no others", async () => {
+  const listed = [...page.matchAll(/^\| `(\w+)` \|.*\| (.*) \|$/gm)].map(([, name, args]) => `${name}: ${args}`);
   await using mcp = await mcpClient(harness.on.stack.http, { "tapedeck-allow-trigger": "true" });
-  expect(listed.toSorted()).toEqual((await mcp.tools()).toSorted());
+  const { tools } = await mcp.client.listTools();
+  const own = tools.map(({ name, inputSchema: { properties = {}, required = [] } }) => {
+    // An argument with a default is always there for the tool, and not for its caller.
+    const args = Object.entries(properties).map(([arg, schema]) =>
+      required.includes(arg) && !Object.hasOwn(schema as object, "default") ? `\`${arg}\` (required)` : `\`${arg}\``,
+    );
+    return `${name}: ${args.join(", ")}`;
+  });
+  expect(listed.toSorted()).toEqual(own.toSorted());
   expect(listed.length).toBeLessThanOrEqual(10);
 });

@@ -1,53 +1,17 @@
-import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
-import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
-import { recordingFolder } from "tapedeck/testing/skaffold-program";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { type Stack, startStack } from "../stack/stack.ts";
-import { type McpClient, mcpClient } from "./mcp-client.ts";
+import { type FailuresHarness, startFailuresHarness } from "./failures-harness.ts";
+import type { McpClient } from "./mcp-client.ts";
 
 // Questions about failures that a real Skaffold reported, as an assistant would ask them: what it asks next is made of the answer
 // before. The expected answers were read from the recordings by a person (labelled-loops.ts).
 
-const recordings = {
-  p03: "03-first-build-fails-process-exits",
-  p04: "04-deploy-failure-then-recovery",
-  p04b: "04b-first-deploy-fails-process-exits",
-  p10: "10-status-check-port-forward-sync-app-logs",
-  p10b: "10b-first-status-check-times-out",
-  p22: "22-skaffold-build-fails",
-  p23: "23-skaffold-run-deploy-fails",
-  p24: "24-dev-concurrent-builds",
-  p25: "25-dev-test-fails",
-  p26: "26-dev-sync-fails",
-  p27: "27-dev-build-fails-beside-others",
-  p28: "28-skaffold-verify-fails",
-  p29: "29-skaffold-exec-fails",
-  p30: "30-skaffold-verify-image-not-pulled",
-  p31: "31-dev-compilers-and-tests-fail",
-};
-
-const cleanup = new AsyncDisposableStack();
-let stack: Stack;
 let mcp: McpClient;
-
+let harness: FailuresHarness;
 beforeAll(async () => {
-  const fakes = await Promise.all(
-    Object.values(recordings).map(async (name) =>
-      cleanup.use(await startFakeSkaffold({ recording: loadRecording(recordingFolder(name)) })),
-    ),
-  );
-  const skaffold = Object.keys(recordings).map((project, at) => ({
-    developer: "alice",
-    project,
-    address: fakes[at]?.address ?? "",
-  }));
-  stack = cleanup.use(await startStack({ skaffold }));
-  await Promise.all(fakes.map((fake) => fake.play()));
-  await stack.drained(...fakes);
-  await stack.caughtUp();
-  mcp = cleanup.use(await mcpClient(stack.http, {}, { mode: "auto" }));
+  harness = await startFailuresHarness();
+  ({ mcp } = harness);
 }, 120_000);
-afterAll(() => cleanup.disposeAsync());
+afterAll(() => harness[Symbol.asyncDispose]());
 
 type Call = readonly [tool: string, args: Record<string, unknown>];
 type Question = {
@@ -60,7 +24,7 @@ type Question = {
 const call =
   (tool: string, args: Record<string, unknown> = {}) =>
   (): Call => [tool, args];
-const why = (what: string) => call("why_failed", { what });
+const why = (name: string) => call("why_failed", name.includes("#") ? { loop: name } : { source: name });
 const positionIn = (text: string) => /^Position: (\S+)/m.exec(text)?.[1] ?? "";
 const found = (text: string, what: RegExp) => what.exec(text)?.[1] ?? "";
 
@@ -163,16 +127,16 @@ const questions: readonly Question[] = [
   },
   {
     question: "Which type error had web in p31 before that?",
-    calls: [call("read_output", { what: "alice/p31" })],
+    calls: [call("read_output", { source: "alice/p31" })],
     answer: /build "web" failed.*src\/page\.ts\(4,46\): error TS2345/s,
   },
   {
     question: "What did Skaffold build in the loop with that type error?",
     calls: [
       call("search_events", { text: "TS2345" }),
-      (text) => ["read_output", { what: found(text, /loop 4 \(([^)]+)\)/) }],
+      (text) => ["read_output", { loop: found(text, /loop 4 \(([^)]+)\)/) }],
     ],
-    answer: /loop 4:.*\| Building \[web\]\.\.\..*\| Skipping test and deploy due to build error/s,
+    answer: /loop 4\n.*\| Building \[web\]\.\.\..*\| Skipping test and deploy due to build error/s,
   },
   {
     question: "Where else did anything run out of memory?",

@@ -66,8 +66,8 @@ it("serves both revisions of the protocol, without a session", async () => {
   expect(mcp.client.getNegotiatedProtocolVersion()).toBe("2026-07-28");
   await using before = await mcpClient(harness.on.stack.http);
   expect(before.client.getNegotiatedProtocolVersion()).toBe("2025-11-25");
-  expect(bodyOf(await before.ask("why_failed", { what: "alice/shop" }))).toBe(
-    bodyOf(await mcp.ask("why_failed", { what: "alice/shop" })),
+  expect(bodyOf(await before.ask("why_failed", { source: "alice/shop" }))).toBe(
+    bodyOf(await mcp.ask("why_failed", { source: "alice/shop" })),
   );
 });
 
@@ -80,7 +80,7 @@ it("every answer has a position and a link to the page that shows it", async () 
     ["wait_for_loop", { seconds: 0 }],
     ["search_events", {}],
     ["search_events", { text: "web" }],
-    ["read_output", { what: "dave/shop" }],
+    ["read_output", { source: "dave/shop" }],
     ["stats", { about: "builds", group: ["artifact"] }],
   ];
   for (const [name, args] of calls) {
@@ -98,28 +98,30 @@ it("every answer has a position and a link to the page that shows it", async () 
 it("a cited position asked again gives the same answer, whatever came since", async () => {
   const events = { source: "dave/shop", limit: 3 };
   const [why, state, sources] = [
-    await mcp.ask("why_failed", { what: "dave/shop" }),
+    await mcp.ask("why_failed", { source: "dave/shop" }),
     await mcp.ask("get_state", { source: "dave/shop" }),
     await mcp.ask("list_sources"),
   ];
   const page = await mcp.ask("search_events", events);
   const before = /before (\S+)\.$/m.exec(page)?.[1] ?? "";
   const older = await mcp.ask("search_events", { ...events, before });
-  const output = await mcp.ask("read_output", { what: "dave/shop", before: positionIn(sources) });
+  const output = await mcp.ask("read_output", { source: "dave/shop", before: positionIn(sources) });
   loop("failed");
   session.text("more\n");
   await write();
-  expect(await mcp.ask("why_failed", { what: "dave/shop", at: positionIn(why) })).toBe(why);
+  expect(await mcp.ask("why_failed", { source: "dave/shop", at: positionIn(why) })).toBe(why);
   expect(await mcp.ask("get_state", { source: "dave/shop", at: positionIn(state) })).toBe(state);
   expect(bodyOf(await mcp.ask("list_sources", { at: positionIn(sources) }))).toBe(bodyOf(sources));
   expect(bodyOf(await mcp.ask("search_events", { ...events, before }))).toBe(bodyOf(older));
-  expect(bodyOf(await mcp.ask("read_output", { what: "dave/shop", before: positionIn(sources) }))).toBe(bodyOf(output));
-  expect(await mcp.ask("why_failed", { what: "dave/shop" })).not.toBe(why);
+  expect(bodyOf(await mcp.ask("read_output", { source: "dave/shop", before: positionIn(sources) }))).toBe(
+    bodyOf(output),
+  );
+  expect(await mcp.ask("why_failed", { source: "dave/shop" })).not.toBe(why);
 });
 
 it("output is always marked, and can't leave its marks", async () => {
   const answers = [
-    await mcp.ask("read_output", { what: "dave/shop" }),
+    await mcp.ask("read_output", { source: "dave/shop" }),
     await mcp.ask("search_events", { source: "dave/shop", kinds: ["session.*", "log.*"] }),
     await mcp.ask("compare", { left: "dave/shop", right: "alice/shop" }),
     await mcp.ask("search_events", { text: "previous instructions" }),
@@ -151,17 +153,17 @@ it("answers have at most their number of tokens, however much was printed", asyn
   const calls: readonly (readonly [string, object])[] = [
     ["list_sources", {}],
     ["get_state", { source: "erin/shop" }],
-    ["why_failed", { what: "erin/shop" }],
+    ["why_failed", { source: "erin/shop" }],
     ["compare", { left: "erin/shop", right: "alice/shop" }],
     ["wait_for_loop", { source: "erin/shop", after: "start" }],
     ["search_events", { source: "erin/shop", limit: 200 }],
     ["search_events", { text: "0a1b2c3d" }],
-    ["read_output", { what: "erin/shop" }],
+    ["read_output", { source: "erin/shop" }],
     ["stats", { about: "failures", group: ["error", "loop"] }],
     ["run_sql", { sql: "select * from operations" }],
   ];
   for (const [name, args] of calls) {
-    for (const tokens of [2_000, 4_000]) {
+    for (const tokens of [1_000, 2_000, 4_000]) {
       const text = await mcp.ask(name, { ...args, ...(tokens !== 4_000 && { tokens }) });
       expect([name, tokens, Buffer.byteLength(text) < tokens * 2.2]).toEqual([name, tokens, true]);
     }
@@ -175,10 +177,10 @@ it("pages of events have each event once, and fit", async () => {
     const text = await mcp.ask("search_events", {
       source: "alice/shop",
       limit: 4,
-      tokens: 500,
+      tokens: 1_000,
       ...(before && { before }),
     });
-    expect(text.length).toBeLessThan(500 * 2.2);
+    expect(text.length).toBeLessThan(1_000 * 2.2);
     all.push(...[...text.matchAll(/^([0-9a-z]+-[0-9a-z]+) \S+ alice/gm)].map(([, position = ""]) => position));
     before = /^Left out: .*before (\S+)\.$/m.exec(text)?.[1];
   } while (before !== undefined);
@@ -193,7 +195,7 @@ it("pages of output have each line once", async () => {
   let before: string | undefined;
   let pages = 0;
   do {
-    const text = await mcp.ask("read_output", { what: "dave/shop", tokens: 1_000, ...(before && { before }) });
+    const text = await mcp.ask("read_output", { source: "dave/shop", tokens: 1_000, ...(before && { before }) });
     expect(text.length).toBeLessThan(2_200);
     all.unshift(
       ...[...text.slice(text.indexOf("\nOutput")).matchAll(/^\| line (\d+) /gm)].map(([, number = ""]) => number),
@@ -234,15 +236,15 @@ it("a wait ends with the process that it waits for", async () => {
 });
 
 it.each<[what: string, name: string, args: Record<string, unknown>, error: RegExp]>([
-  ["an unknown source", "why_failed", { what: "nobody/shop" }, /unknown_source/],
+  ["an unknown source", "why_failed", { source: "nobody/shop" }, /unknown_source/],
   ["an unknown source to wait for", "wait_for_loop", { source: "nobody/shop", seconds: 50 }, /unknown_source/],
-  ["several sources", "get_state", {}, /ambiguous_source.*Choices: acme/s],
-  ["an unknown loop", "why_failed", { what: "alice/shop#99" }, /not_found/],
+  ["several sources", "get_state", {}, /ambiguous_source.*Choices: .*, alice\/shop\/skaffold$/s],
+  ["an unknown loop", "why_failed", { loop: "alice/shop#99" }, /not_found/],
   ["an unknown part of a state", "get_state", { source: "alice/shop", path: "v1.none" }, /not_found/],
   ["a text that is too short", "search_events", { text: "x" }, /invalid_argument/],
   ["a kind that does not exist", "search_events", { kinds: ["bild.failed"] }, /invalid_argument/],
   ["two that exclude each other", "search_events", { before: "1a00-abcdef", after: "now" }, /invalid_argument/],
-  ["an unknown argument", "why_failed", { which: "alice/shop" }, /which/],
+  ["an unknown argument", "why_failed", { which: "alice/shop" }, /"which".*Arguments of why_failed: source, loop,/s],
   ["a group that does not exist", "stats", { about: "builds", group: ["colour"] }, /invalid_argument/],
 ])("%s is an error that says what is wrong", async (_what, name, args, error) => {
   const { text, isError } = await mcp

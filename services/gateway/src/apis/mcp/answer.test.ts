@@ -1,5 +1,6 @@
+import fc from "fast-check";
 import { expect, it } from "vitest";
-import { Answer, data, jsonData, quoted } from "./answer.ts";
+import { Answer, data, jsonData, minTokens, quoted } from "./answer.ts";
 
 const hidden = "\u{e0049}\u{e0067}\u{200b}";
 
@@ -16,12 +17,48 @@ it("a long line is cut, and says by how much", () => {
   expect(data("x".repeat(500), 10)).toEqual(["| xxxxxxxxxx… (490 more characters)"]);
 });
 
-it("an answer takes the lines that fit, and says what it left out", () => {
+const foot = { position: "1a00-abcdef", page: "http://127.0.0.1:7052/" };
+
+it("an answer takes the entries that fit, and says what it left out", () => {
   const answer = new Answer(1_000);
-  const taken = answer.take(Array.from({ length: 500 }, (_, index) => `${index} ${"é".repeat(20)}`));
-  answer.leaveOut("the rest. Ask with page 2.");
-  const text = answer.end({ position: "1a00-abcdef", page: "http://127.0.0.1:7052/" });
-  expect(taken).toBeGreaterThan(20);
+  const entries = Array.from({ length: 500 }, (_, index) => `${index} ${"é".repeat(20)}`);
+  const shown = answer.section({ entries, rest: (count) => `${count} entries. Ask with page 2.` });
+  const text = answer.end(foot);
+  expect(shown).toBeGreaterThan(20);
   expect(Buffer.byteLength(text)).toBeLessThan(2_200);
-  expect(text).toContain("Left out: the rest. Ask with page 2.\nPosition: 1a00-abcdef");
+  expect(text).toContain(`Left out: ${500 - shown} entries. Ask with page 2.\nPosition: 1a00-abcdef`);
+});
+
+it("no heading stands alone, and whatever is not shown is named, with any budget", () => {
+  const line = fc.string({ unit: "binary", maxLength: 2_000 });
+  const section = fc.record({
+    entries: fc.array(
+      fc.oneof(
+        line.map((text) => data(text).join("\n")),
+        line.map((text) => `own ${quoted(text)}`),
+      ),
+      { maxLength: 12 },
+    ),
+    isMain: fc.boolean(),
+    keeping: fc.nat(3_000),
+  });
+  fc.assert(
+    fc.property(fc.integer({ min: minTokens, max: 6_000 }), fc.array(section, { maxLength: 5 }), (tokens, sections) => {
+      const answer = new Answer(tokens);
+      const expected = sections.map(({ entries, isMain, keeping }, at) => {
+        const rest = (count: number) => `${count} of section ${at}`;
+        const shown = answer.section({ heading: `Section ${at}:`, entries, rest, isMain, keeping });
+        if (isMain && entries.length > 0) expect(shown).toBeGreaterThan(0);
+        return { at, shown, entries };
+      });
+      const text = answer.end(foot);
+      for (const { at, shown, entries } of expected) {
+        expect(text.includes(`Section ${at}:\n`)).toBe(shown > 0);
+        const isWhole = text.includes(entries.join("\n"));
+        expect(isWhole || text.includes(`of section ${at}`)).toBe(true);
+      }
+      // A text in one of our lines keeps its quotes.
+      for (const own of text.split("\n").filter((one) => one.startsWith("own "))) JSON.parse(own.slice(4));
+    }),
+  );
 });

@@ -1,9 +1,12 @@
 import { z } from "zod";
 import { comparisonJson } from "../tapedeck/compare/comparison-json.ts";
-import { Answer, tokensField } from "./answer.ts";
+import { Answer, textField, tokensField } from "./answer.ts";
 import { addDifferences, addSide } from "./comparison-text.ts";
-import { namedSide, whatForms } from "./named-side.ts";
+import { sideOf } from "./named-side.ts";
 import { tool } from "./tool.ts";
+
+const forms =
+  "A source (`alice/shop`), a loop (`<session>.<runner>.<loop>`, or `alice/shop#4` for the newest loop 4) or a session's id";
 
 export const compare = tool({
   name: "compare",
@@ -11,14 +14,14 @@ export const compare = tool({
   description:
     "What differs between two loops, sessions or sources (whose newest finished loop is meant): commands, versions, settings, files, resources, durations.",
   input: z.strictObject({
-    left: z.string().describe(`${whatForms}. After a source or session, \`@\` and a position or time may follow.`),
-    right: z.string().optional().describe("The other side, likewise. Default: the last good one before the left."),
+    left: textField.describe(`${forms}. After a source or session, \`@\` and a position or time may follow.`),
+    right: textField.optional().describe("The other side, likewise. Default: the last good one before the left."),
     tokens: tokensField,
   }),
   async answer({ left, right, tokens }, call) {
     const sides = {
-      left: await namedSide(call, left, undefined),
-      right: right === undefined ? undefined : await namedSide(call, right, undefined),
+      left: await sideOf(call, left),
+      right: right === undefined ? undefined : await sideOf(call, right),
     };
     const comparison = comparisonJson(await call.apis.tapedeck.compare(call.context, sides));
     const answer = new Answer(tokens);

@@ -1,14 +1,15 @@
 import type { AnswerOf } from "../tapedeck/answers.ts";
-import { type Answer, data, durationText, loopName, quoted, sourceText } from "./answer.ts";
+import { type Answer, counted, data, durationText, loopName, quoted, sourceText } from "./answer.ts";
 
 type Comparison = AnswerOf<"Comparison">;
 type Side = AnswerOf<"ComparedSide">;
+type Failure = NonNullable<Side["failure"]>;
 type Difference = AnswerOf<"Difference">;
 
-/** Output comes from where the failure was printed, and says less with every line. */
-const maxOutput = 12;
-/** Bytes that errors and output leave for the differences. */
-const reservedBytes = 2_500;
+/** What a section leaves for the next ones. */
+const keptShare = 1 / 3;
+
+const moreTokens = "Ask again with more `tokens`.";
 
 /** What failed first on one side, and why. */
 export function addSide(answer: Answer, side: Side): void {
@@ -18,31 +19,54 @@ export function addSide(answer: Answer, side: Side): void {
     answer.add(side.outcome === "failed" ? "  It is not recorded what failed first." : "  Nothing failed in it.");
     return;
   }
-  const { phase, subject, errorCode, error, cause, tries, position, suggestions, output } = failure;
+  const { phase, subject, errorCode, tries, position } = failure;
   const step = `${phase}${subject === "" ? "" : ` ${quoted(subject, 100)}`}${tries > 1 ? ` (${tries} tries)` : ""}`;
   const code = errorCode === "" ? "" : `, code ${quoted(errorCode, 60)}`;
   answer.add(`  Failed first: ${step}${code}, at position ${position}`);
+  addCause(answer, failure);
+  addOutput(answer, failure, side);
+}
+
+/** The cause, the error of the step if it says something else, and what the tool advises. */
+function addCause(answer: Answer, { error, cause, suggestions }: Failure): void {
+  const keeping = answer.left * keptShare;
   if (cause !== null) {
     const line = cause.line === null ? "" : `, line ${cause.line}`;
     const place = cause.file === null ? "" : `, in ${quoted(cause.file, 200)}${line}`;
-    answer.add(`  Cause${cause.reason === "other" ? "" : ` (${quoted(cause.reason, 80)})`}${place}:`);
-    answer.take(data(cause.text));
-    if (cause.advice !== null) answer.add(`  The tool advises: ${quoted(cause.advice)}`);
+    const reason = cause.reason === "other" ? "" : ` (${quoted(cause.reason, 80)})`;
+    const [text, rest] = [data(cause.text), () => `the rest of the cause. ${moreTokens}`];
+    if (cause.text.trim() === "") answer.add(`  Cause${reason}${place}`);
+    else answer.section({ heading: `  Cause${reason}${place}:`, entries: text, rest, keeping, isMain: true });
   }
-  if (error !== "" && error !== cause?.text) {
-    answer.add("  Its error:");
-    answer.take(data(error).slice(0, 5), reservedBytes);
+  if (error.trim() !== "" && error !== cause?.text) {
+    const rest = (count: number) =>
+      `${count === 0 ? "a part" : counted(count, "more line")} of the error. ${moreTokens}`;
+    const isMain = cause === null;
+    answer.section({ heading: "  Its error:", entries: data(error), rest, keeping, isMain });
   }
-  const advised = suggestions.slice(0, 3).filter((one) => one !== cause?.advice);
-  for (const suggestion of advised) answer.add(`  The tool suggests: ${quoted(suggestion)}`);
-  const lines = output.slice(0, maxOutput);
-  const [first] = lines;
+  const advice = [
+    ...(cause === null || cause.advice === null ? [] : [`  The tool advises: ${quoted(cause.advice)}`]),
+    ...suggestions.filter((one) => one !== cause?.advice).map((one) => `  The tool suggests: ${quoted(one)}`),
+  ];
+  answer.section({
+    entries: advice,
+    rest: (count) => `${counted(count, "suggestion")} of the tool. ${moreTokens}`,
+    keeping,
+  });
+}
+
+function addOutput(answer: Answer, { output }: Failure, side: Side): void {
+  const [first] = output;
   if (first === undefined) return;
-  answer.add(`  Its output around that, from position ${first.position} on:`);
-  answer.take(
-    lines.flatMap(({ text }) => data(text)),
-    reservedBytes,
-  );
+  const name = side.unit === "loop" ? `loop ${loopName(side)}` : `session ${side.session}`;
+  const rest = (count: number) =>
+    `${count === 0 ? "a part" : counted(count, "more line")} of its output. Call \`read_output\` with ${name}.`;
+  answer.section({
+    heading: `  Its output around that, from position ${first.position} on:`,
+    entries: output.flatMap(({ text }) => data(text)),
+    rest,
+    keeping: answer.left * keptShare,
+  });
 }
 
 /** "alice/shop/skaffold, loop 4 (01…1.4): failed after 2.3 s" */
@@ -65,15 +89,18 @@ export function addDifferences(answer: Answer, { right, differences, equal }: Co
     return;
   }
   answer.add(`Beside: ${headOf(right)}`);
+  const same = `${counted(equal, "fact")} ${equal === 1 ? "is" : "are"} the same`;
   if (differences.length === 0) {
-    answer.add(`No difference is recorded; ${equal} facts are the same.`);
+    answer.add(`No difference is recorded; ${same}.`);
     return;
   }
-  answer.add(`What differs, the most likely explanation first (${equal} facts are the same):`);
-  const taken = answer.take(differences.map(differenceLine));
-  const left = differences.length - taken;
-  if (left > 0)
-    answer.leaveOut(`${left} further differences, which explain less. Ask \`compare\` with more \`tokens\`.`);
+  answer.section({
+    heading: `What differs, the most likely explanation first (${same}):`,
+    entries: differences.map(differenceLine),
+    rest: (count) =>
+      `${counted(count, "further difference")}, which ${count === 1 ? "explains" : "explain"} less. ${moreTokens}`,
+    isMain: true,
+  });
 }
 
 function differenceLine({ kind, text, evidence }: Difference, index: number): string {

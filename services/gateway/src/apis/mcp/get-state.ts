@@ -1,7 +1,7 @@
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { z } from "zod";
-import { Answer, sourceText, tokensField } from "./answer.ts";
-import { atField } from "./named-side.ts";
+import { Answer, sourceText, textField, tokensField } from "./answer.ts";
+import { atField, sessionField, sourceField } from "./named-side.ts";
 import { outline, valueAt } from "./outline.ts";
 import { tool } from "./tool.ts";
 
@@ -11,10 +11,10 @@ export const getState = tool({
   description:
     "The state of a source as its tool reports it: Skaffold's builds, deploys, checks and resources; rkt's pods and images; Vagrant's jobs and machines. Large parts are shown as their size: ask for one with `path`.",
   input: z.strictObject({
-    source: z.string().optional().describe("`alice/shop`, or with `/upstream`. Default: the only source there is."),
-    session: z.string().optional().describe("The state of this session. Default: the newest."),
+    source: sourceField.optional().describe("`alice/shop`, or with `/upstream`. Default: the only source there is."),
+    session: sessionField.optional().describe("The state of this session. Default: the newest."),
     at: atField,
-    path: z.string().optional().describe("Only a part of the state, such as `v1.deployState`."),
+    path: textField.optional().describe("Only a part of the state, such as `v1.deployState`."),
     tokens: tokensField,
   }),
   async answer({ source, session, at, path, tokens }, { apis, context, page }) {
@@ -35,7 +35,7 @@ export const getState = tool({
     if (found.notHeardSince !== null) answer.add(`Not heard since ${found.notHeardSince}: it may have changed.`);
     const { json, isWhole } = outline(part, answer.left);
     answer.add(json);
-    if (!isWhole) answer.leaveOut("what is shown as a size. Ask with the `path` of a part.");
+    if (!isWhole) answer.leaveOut("what is shown as a size. Ask with the `path` of a part, or more `tokens`.");
     const query = new URLSearchParams(
       found.session === null ? { source: sourceText(found.source) } : { at: found.position },
     );

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { AnswerOf } from "../tapedeck/answers.ts";
 import { listsJson } from "../tapedeck/lists.ts";
-import { Answer, durationText, loopName, quoted, sourceText, tokensField } from "./answer.ts";
+import { Answer, counted, durationText, loopName, quoted, sourceText, textField, tokensField } from "./answer.ts";
 import { atField } from "./named-side.ts";
 import { tool } from "./tool.ts";
 
@@ -11,8 +11,8 @@ export const listSources = tool({
   description:
     "The recorded sources, each a developer's tool (`alice/shop/skaffold`), with its status and how its newest loop or command went.",
   input: z.strictObject({
-    developer: z.string().optional(),
-    project: z.string().optional(),
+    developer: textField.optional(),
+    project: textField.optional(),
     upstream: z.enum(["skaffold", "rkt", "vagrant"]).optional(),
     at: atField,
     page: z.string().optional().describe("The `page` that an earlier answer names."),
@@ -28,10 +28,12 @@ export const listSources = tool({
     const newest = await newestOf(sources);
     const answer = new Answer(tokens);
     if (sources.length === 0) answer.add(`No source is recorded${at === undefined ? "" : " up to then"} that matches.`);
-    const taken = answer.take(sources.map((source) => sourceLine(source, newest.get(source.source))));
-    if (taken < sources.length)
-      answer.leaveOut(`${sources.length - taken} more sources. Ask with more \`tokens\`, a developer or a project.`);
-    else if (found.nextPage !== undefined)
+    const shown = answer.section({
+      entries: sources.map((source) => sourceLine(source, newest.get(source.source))),
+      rest: (count) => `${counted(count, "more source")}. Ask with more \`tokens\`, a \`developer\` or a \`project\`.`,
+      isMain: true,
+    });
+    if (shown === sources.length && found.nextPage !== undefined)
       answer.leaveOut(`further sources. Ask with page ${JSON.stringify(found.nextPage)}.`);
     return answer.end({ position: found.position, page: `${base}/` });
 
@@ -59,7 +61,7 @@ function sourceLine(source: AnswerOf<"Source">, newest: AnswerOf<"Operation"> | 
     ...(newest === undefined ? [] : [newestText(newest)]),
     ...(notHeardSince === null ? [] : [`not heard since ${notHeardSince}`]),
     ...(currentSession === null ? [] : [`session ${currentSession}`]),
-    ...(gaps > 0 ? [`${gaps} gaps, in which events may be missing`] : []),
+    ...(gaps > 0 ? [`${counted(gaps, "gap")}, in which events may be missing`] : []),
   ];
   return parts.join("; ");
 }

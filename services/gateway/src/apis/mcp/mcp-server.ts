@@ -2,6 +2,7 @@ import { McpServer } from "@modelcontextprotocol/server";
 import type { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { version } from "@tapedeck/shared/version";
 import { UpstreamError } from "../upstream-error.ts";
+import { sourceText } from "./answer.ts";
 import { compare } from "./compare.ts";
 import { getState } from "./get-state.ts";
 import { listSources } from "./list-sources.ts";
@@ -44,27 +45,37 @@ export function mcpServer(call: McpCall, { mayControl, failed }: McpServerOption
     { name: "tapedeck", title: "Tapedeck", version },
     { instructions, capabilities: { tools: { listChanged: false } } },
   );
-  for (const { name, title, description, input, controls, answer } of tools) {
+  for (const tool of tools) {
+    const { name, title, description, input, controls, answer } = tool;
     if (controls && !mayControl) continue;
     const annotations = { readOnlyHint: !controls, destructiveHint: false, openWorldHint: false };
-    server.registerTool(name, { title, description, inputSchema: input, annotations }, async (given) => {
+    server.registerTool(name, { title, description, inputSchema: unchecked(input), annotations }, async (given) => {
       try {
         return { content: [{ type: "text", text: await answer(given, call) }] };
       } catch (error) {
-        return { isError: true, content: [{ type: "text", text: errorText(failed(error)) }] };
+        return { isError: true, content: [{ type: "text", text: errorText(tool, failed(error)) }] };
       }
     });
   }
   return server;
 }
 
-function errorText(error: TapedeckError | UpstreamError): string {
+/** The schema for the list of tools. The tool itself checks its arguments: its errors name those that there are. */
+function unchecked(input: Tool["input"]) {
+  return { "~standard": { ...input["~standard"], validate: (value: unknown) => ({ value }) } };
+}
+
+/** Errors speak of tools and arguments: an assistant has nothing else. */
+function errorText({ name, input }: Tool, error: TapedeckError | UpstreamError): string {
   if (error instanceof UpstreamError) return `The upstream refused it: ${JSON.stringify(error.message)}`;
   const { choices = [], earliest, latest } = error.details;
   const more = [
-    ...(choices.length > 0 ? [`Choices: ${choices.join(", ")}`] : []),
+    ...(error.code === "invalid_argument" ? [`Arguments of ${name}: ${Object.keys(input.shape).join(", ")}`] : []),
+    ...(error.code === "unknown_source" ? ["list_sources names the recorded sources."] : []),
+    ...(choices.length > 0 ? [`Choices: ${choices.map(sourceText).join(", ")}`] : []),
     ...(earliest === undefined ? [] : [`Earliest: ${earliest}`]),
     ...(latest === undefined ? [] : [`Latest: ${latest}`]),
   ];
-  return [`${error.code}: ${error.message}`, ...more].join("\n");
+  const reason = error.reason.replace(/^filter\./, "");
+  return [`${error.code}: ${reason}`, ...more].join("\n");
 }

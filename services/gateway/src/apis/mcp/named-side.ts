@@ -3,33 +3,51 @@ import { largestPage } from "@tapedeck/shared/largest-page";
 import { z } from "zod";
 import type { AnswerOf } from "../tapedeck/answers.ts";
 import { listsJson } from "../tapedeck/lists.ts";
+import { positionOrTime } from "../tapedeck/parameter-schemas.ts";
 import { loopName, sourceText } from "./answer.ts";
 import type { McpCall } from "./tool.ts";
 
-export const whatForms =
-  "a source (`alice/shop`), a loop (`<session>.<runner>.<loop>`, or `alice/shop#4` for the newest loop 4) or a session's id";
-
-export const atField = z
+/** A source, as every tool takes it. */
+export const sourceField = z
   .string()
+  .regex(/^[^/#]+(\/[^/#]+){1,3}$/, "is not a source such as alice/shop, also with /upstream after it");
+
+export const sessionField = z.string().regex(/^\w+$/, "is not a session's id, such as list_sources names");
+
+export const atField = positionOrTime
   .optional()
   .describe("A position or an RFC 3339 time: answer as of then. Default: now.");
 
+/** What an answer is about, in the tools for a loop, command or session. */
+export const subjectFields = {
+  source: sourceField.optional().describe("`alice/shop`, or with `/upstream`."),
+  loop: z
+    .string()
+    .regex(/^(\w+\.\d+\.\d+|[^#]+\/[^#]+#\d{1,10})$/, "is not a loop: <session>.<runner>.<loop>, or alice/shop#4")
+    .optional()
+    .describe("`<session>.<runner>.<loop>`, or `alice/shop#4` for the newest loop 4. Instead of `source`."),
+  session: sessionField.optional().describe("A session's id. Instead of `source`."),
+};
+
 const numbered = /^(?<source>[^#]+)#(?<loop>\d{1,10})$/;
-const fullLoop = /^\w+\.\d+\.\d+$/;
+
+type Subject = { readonly [Name in keyof typeof subjectFields | "at"]?: string | undefined };
 
 /** What a call is about, as `compare` takes it. Without a name: what failed last. Undefined: nothing has failed. */
-export async function namedSide(
-  call: McpCall,
-  what: string | undefined,
-  at: string | undefined,
-): Promise<string | undefined> {
-  if (what === undefined) {
-    if (at !== undefined) throw invalidArgument("`at` needs a source or a session in `what`", "what");
-    return newestToFail(call);
-  }
-  const { source, loop } = numbered.exec(what)?.groups ?? {};
-  if (source !== undefined) return loopOf(call, source, Number(loop));
-  return at === undefined || fullLoop.test(what) ? what : `${what}@${at}`;
+export async function namedSide(call: McpCall, { source, loop, session, at }: Subject): Promise<string | undefined> {
+  const names = [source, loop, session].filter((name) => name !== undefined);
+  if (names.length > 1) throw invalidArgument("either `source`, `loop` or `session`: the latter two have their source");
+  if (loop !== undefined) return sideOf(call, loop);
+  const [name] = names;
+  if (name !== undefined) return at === undefined ? name : `${name}@${at}`;
+  if (at !== undefined) throw invalidArgument("`at` needs a `source` or a `session`", "at");
+  return newestToFail(call);
+}
+
+/** A side of a comparison, `alice/shop#4` by the name of that loop. */
+export async function sideOf(call: McpCall, text: string): Promise<string> {
+  const { source, loop } = numbered.exec(text)?.groups ?? {};
+  return source === undefined ? text : loopOf(call, source, Number(loop));
 }
 
 async function newestToFail({ apis, context }: McpCall): Promise<string | undefined> {

@@ -1,5 +1,5 @@
 import { ownValue } from "@tapedeck/shared/own-value";
-import { jsonData } from "./answer.ts";
+import { counted, jsonData, shortened } from "./answer.ts";
 
 /** A value as JSON in at most so many bytes: what lies deepest gives way to its size. `isWhole`: nothing did. */
 export function outline(value: unknown, maxBytes: number): { readonly json: string; readonly isWhole: boolean } {
@@ -15,8 +15,7 @@ const maxEntries = 40;
 const maxText = 200;
 
 function upTo(value: unknown, depth: number): unknown {
-  if (typeof value === "string")
-    return value.length <= maxText ? value : `${value.slice(0, maxText)}… (${value.length - maxText} more characters)`;
+  if (typeof value === "string") return shortened(value, maxText);
   if (typeof value !== "object" || value === null) return value;
   if (depth === 0) return sizeOf(value);
   if (Array.isArray(value)) {
@@ -26,7 +25,7 @@ function upTo(value: unknown, depth: number): unknown {
   const entries = Object.entries(value);
   const first = entries.slice(0, maxEntries).map(([name, one]) => [name, upTo(one, depth - 1)]);
   return Object.fromEntries(
-    entries.length <= maxEntries ? first : [...first, ["…", `${entries.length - maxEntries} more fields`]],
+    entries.length <= maxEntries ? first : [...first, ["…", counted(entries.length - maxEntries, "more field")]],
   );
 }
 

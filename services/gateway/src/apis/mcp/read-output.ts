@@ -5,8 +5,9 @@ import { positionBefore } from "@tapedeck/shared/log/position";
 import { z } from "zod";
 import type { AnswerOf } from "../tapedeck/answers.ts";
 import { listsJson } from "../tapedeck/lists.ts";
-import { Answer, data, quoted, sourceText, tokensField } from "./answer.ts";
-import { namedSide, whatForms } from "./named-side.ts";
+import { position } from "../tapedeck/parameter-schemas.ts";
+import { Answer, counted, data, quoted, sourceText, textField, tokensField } from "./answer.ts";
+import { namedSide, subjectFields } from "./named-side.ts";
 import { type McpCall, tool } from "./tool.ts";
 
 /** The output of a session, or that of a loop in it. */
@@ -27,42 +28,49 @@ export const readOutput = tool({
   description:
     "What a loop, or a session, printed: the errors first, then the newest lines. `before` pages back to earlier ones.",
   input: z.strictObject({
-    what: z.string().optional().describe(`${whatForms}. A source means its newest session. Default: what failed last.`),
-    subject: z.string().optional().describe("Only what this artifact, container, pod or job printed."),
-    before: z.string().optional().describe("A position: what was printed before it."),
+    ...subjectFields,
+    source: subjectFields.source.describe(
+      "`alice/shop`, or with `/upstream`: its newest session. Default: what failed last.",
+    ),
+    subject: textField.optional().describe("Only what this artifact, container, pod or job printed."),
+    before: position.optional().describe("A position: what was printed before it."),
     tokens: tokensField,
   }),
-  async answer({ what, subject, before, tokens }, call) {
-    const name = await namedSide(call, what, undefined);
+  async answer({ source, loop, session, subject, before, tokens }, call) {
+    const name = await namedSide(call, { source, loop, session });
     if (name === undefined)
-      throw new TapedeckError("not_found", "nothing has failed: name a source, loop or session in `what`");
+      throw new TapedeckError("not_found", "nothing has failed: name a `source`, `loop` or `session`");
     const scope = await scopeOf(call, name);
     const answer = new Answer(tokens);
     answer.add(
-      `${sourceText(scope.source)}, ${scope.loop === undefined ? `session ${scope.session}` : `loop ${scope.loop.loop}`}:`,
+      `${sourceText(scope.source)}, ${scope.loop === undefined ? `session ${scope.session}` : `loop ${scope.loop.loop}`}`,
     );
     if (before === undefined) await addErrors(answer, call, scope);
     const selection = { subject, before, maxBytes: answer.left };
     const near = await newestLines(call, scope, selection);
     // It may be recorded long after the loop.
     const isMissing = near.lines.length === 0 && scope.until !== undefined;
-    const { lines, first, position } = isMissing
-      ? await newestLines(call, { ...scope, until: undefined }, selection)
-      : near;
-    answer.add(
-      lines.length === 0
-        ? "No output is recorded there."
-        : `Output${before === undefined ? ", up to the newest" : ` before ${before}`}:`,
-    );
-    answer.take(lines);
-    if (first !== undefined) answer.leaveOut(`earlier output. Ask with before ${first}.`);
+    const found = isMissing ? await newestLines(call, { ...scope, until: undefined }, selection) : near;
+    if (found.lines.length === 0) answer.add("No output is recorded there.");
+    addNewest(answer, found, `Output${before === undefined ? ", up to the newest" : ` before ${before}`}:`);
+    if (found.first !== undefined) answer.leaveOut(`earlier output. Ask with before ${found.first}.`);
     return answer.end({
-      position,
+      position: found.position,
       page: `${call.page}${scope.page}`,
       again: "`before` the first position of a page, the page before it stays the same",
     });
   },
 });
+
+/** A single event may have printed more than fits: the end of it is shown. */
+function addNewest(answer: Answer, { lines, size }: Lines, heading: string): void {
+  let from = 0;
+  for (let bytes = size; bytes > answer.left - Buffer.byteLength(heading) - 1 && from < lines.length - 1; from++)
+    bytes -= Buffer.byteLength(lines[from] ?? "") + 1;
+  const rest = () => "a part of the last line. Ask with more `tokens`.";
+  answer.section({ heading, entries: lines.slice(from), rest, isMain: true });
+  if (from > 0) answer.leaveOut(`${counted(from, "line")} before these. Ask with more \`tokens\`.`);
+}
 
 async function scopeOf({ apis, context }: McpCall, name: string): Promise<Scope> {
   const lists = listsJson(apis.tapedeck.lists);
@@ -97,10 +105,7 @@ async function scopeOf({ apis, context }: McpCall, name: string): Promise<Scope>
     const { items } = await lists.sessions(context, { ...of, limit: 1 });
     const [found] = items as AnswerOf<"Session">[];
     if (found !== undefined) return found;
-    throw new TapedeckError(
-      name.includes("/") ? "unknown_source" : "unknown_session",
-      `"${name}" is not recorded: list_sources has what is`,
-    );
+    throw new TapedeckError(name.includes("/") ? "unknown_source" : "unknown_session", `"${name}" is not recorded`);
   }
 }
 
@@ -110,26 +115,38 @@ function sessionScope({ session, source, startPosition }: AnswerOf<"Session">): 
 }
 
 const maxErrors = 5;
+const maxErrorLines = 5;
 
 /** The steps that failed, with the line that says why. */
 async function addErrors(answer: Answer, { apis, context }: McpCall, { session, loop }: Scope): Promise<void> {
   const request = { session: [session], outcome: ["failed"], ...loop, limit: 50 };
   const { items } = await listsJson(apis.tapedeck.lists).operations(context, request);
   const failed = (items as AnswerOf<"Operation">[]).filter(({ kind }) => kind !== "loop").slice(0, maxErrors);
-  if (failed.length === 0) return;
-  answer.add("Errors, the newest first:");
-  for (const { kind, subject, errorCode, error, cause, endPosition } of failed) {
-    const code = errorCode === "" ? "" : `, code ${quoted(errorCode, 60)}`;
-    answer.add(
-      `${kind}${subject === "" ? "" : ` ${quoted(subject, 80)}`} failed${code}${endPosition === null ? "" : ` at ${endPosition}`}`,
-    );
-    const lines = data(cause === null || cause.text === "" ? error : cause.text).slice(0, 5);
-    answer.take(lines, answer.left / 2);
-  }
+  answer.section({
+    heading: "Errors, the newest first:",
+    entries: failed.map(failureText),
+    rest: (count) => `${count === 0 ? "a part" : count} of the errors. Ask with more \`tokens\`, or \`why_failed\`.`,
+    keeping: answer.left / 2,
+  });
+}
+
+/** A step that failed, and the lines that say why. */
+function failureText({ kind, subject, errorCode, error, cause, endPosition }: AnswerOf<"Operation">): string {
+  const code = errorCode === "" ? "" : `, code ${quoted(errorCode, 60)}`;
+  const about = subject === "" ? "" : ` ${quoted(subject, 80)}`;
+  const lines = data(cause === null || cause.text === "" ? error : cause.text);
+  const more = lines.length - maxErrorLines;
+  return [
+    `${kind}${about} failed${code}${endPosition === null ? "" : ` at ${endPosition}`}`,
+    ...lines.slice(0, maxErrorLines),
+    ...(more > 0 ? [`(${counted(more, "more line")}: why_failed has them)`] : []),
+  ].join("\n");
 }
 
 type Lines = {
   readonly lines: readonly string[];
+  /** Their bytes. */
+  readonly size: number;
   /** The position of the first line, if there may be earlier ones. */
   readonly first: string | undefined;
   readonly position: string;
@@ -154,11 +171,10 @@ async function newestLines(
   let position = "";
   let left = maxBytes - 100;
   const events: EventJson[] = [];
-  const all = (isMore: boolean): Lines => ({
-    lines: linesOf(events),
-    first: isMore ? events[0]?.position : undefined,
-    position,
-  });
+  const all = (isMore: boolean): Lines => {
+    const lines = linesOf(events);
+    return { lines, size: sizeOf(lines), first: isMore ? events[0]?.position : undefined, position };
+  };
   for (let page = 0; page < maxPages; page++) {
     const found = await apis.tapedeck.events(
       {
@@ -176,7 +192,7 @@ async function newestLines(
     for (const event of found.items.toReversed()) {
       if (!scope.has(event) || !isOf(event, subject)) continue;
       // Each line has a mark of its own.
-      const bytes = Buffer.byteLength(linesOf([event]).join("\n")) + 1;
+      const bytes = sizeOf(linesOf([event]));
       if (bytes > left && events.length > 0) return all(true);
       events.unshift(event);
       left -= bytes;
@@ -186,6 +202,10 @@ async function newestLines(
     until = positionBefore(oldest.position);
   }
   return { ...all(true), first: events[0]?.position ?? until };
+}
+
+function sizeOf(lines: readonly string[]): number {
+  return lines.reduce((sum, line) => sum + Buffer.byteLength(line) + 1, 0);
 }
 
 /** Pieces of a line may come one by one. */

@@ -1,5 +1,7 @@
 import { z } from "zod";
-import { Answer, jsonData, tokensField } from "./answer.ts";
+import { Answer, counted, tokensField } from "./answer.ts";
+import { outline } from "./outline.ts";
+import { addRows } from "./rows.ts";
 import { tool } from "./tool.ts";
 
 export const runSql = tool({
@@ -17,11 +19,15 @@ export const runSql = tool({
   async answer({ sql, limit, tokens }, { apis, context, page }) {
     const { columns, rows, isMore, position } = await apis.tapedeck.sql(context, { sql, maxRows: limit });
     const answer = new Answer(tokens);
-    answer.add(jsonData(columns));
-    const taken = answer.take(rows.map(jsonData));
+    const names = outline(columns, answer.left / 2);
+    answer.add(names.json);
+    if (!names.isWhole) answer.leaveOut("names of columns. Ask for fewer columns.");
     if (rows.length === 0) answer.add("No row.");
-    if (taken < rows.length)
-      answer.leaveOut(`${rows.length - taken} of ${rows.length} rows. Ask with more \`tokens\`, or for less.`);
+    addRows(
+      answer,
+      rows,
+      (count) => `${count} of ${counted(rows.length, "row")}. Ask with more \`tokens\`, or for less.`,
+    );
     if (isMore) answer.leaveOut(`rows after the first ${limit}. Ask with a larger \`limit\`, or sum them up.`);
     const again = "the tables have at least this; a query is always of now";
     return answer.end({ position, page: `${page}/`, again });

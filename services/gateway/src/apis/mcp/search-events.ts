@@ -6,11 +6,23 @@ import { z } from "zod";
 import type { AnswerOf } from "../tapedeck/answers.ts";
 import { historyKinds } from "../tapedeck/list-request.ts";
 import { listsJson } from "../tapedeck/lists.ts";
+import { position, positionOrTime } from "../tapedeck/parameter-schemas.ts";
 import { filterOf } from "../tapedeck/parameters.ts";
-import { Answer, data, durationText, loopName, quoted, refuseBoth, sourceText, tokensField } from "./answer.ts";
+import {
+  Answer,
+  data,
+  durationText,
+  loopName,
+  quoted,
+  refuseBoth,
+  sourceText,
+  textField,
+  tokensField,
+} from "./answer.ts";
+import { sessionField, sourceField } from "./named-side.ts";
 import { type McpCall, tool } from "./tool.ts";
 
-const names = (what: string) => z.array(z.string()).max(50).optional().describe(what);
+const names = (what: string) => z.array(textField).max(50).optional().describe(what);
 
 const inputSchema = z.strictObject({
   text: z
@@ -22,15 +34,14 @@ const inputSchema = z.strictObject({
   kinds: names(
     "Of events: `build.failed`, `build.*`, `*.failed` … Default: all but output. With `text`: loop, command, job, pod, session.",
   ),
-  source: z.string().optional().describe("`alice/shop`, or with `/upstream`."),
-  developer: z.string().optional(),
-  project: z.string().optional(),
-  session: z.string().optional(),
-  subject: z.string().optional().describe("An artifact, resource, pod, job … Not with `text`."),
+  source: sourceField.optional().describe("`alice/shop`, or with `/upstream`."),
+  developer: textField.optional(),
+  project: textField.optional(),
+  session: sessionField.optional(),
+  subject: textField.optional().describe("An artifact, resource, pod, job … Not with `text`."),
   outcome: z.enum(["succeeded", "failed", "canceled", "unknown"]).optional(),
-  before: z.string().optional().describe("A position: the newest events before it. Not with `text`."),
-  after: z
-    .string()
+  before: position.optional().describe("A position: the newest events before it. Not with `text`."),
+  after: positionOrTime
     .optional()
     .describe("A position or time: the first events after it, instead of the newest. Not with `text`."),
   page: z.string().optional().describe("With `text`: the `page` that an earlier answer names."),
@@ -85,13 +96,13 @@ async function eventsText(input: Input, { apis, context, page }: McpCall): Promi
   // Newest first, so that what is cut is the oldest.
   const items = after === undefined ? found.items.toReversed() : found.items;
   if (items.length === 0) answer.add("No event matches.");
-  const taken = answer.take(items.map(eventLine));
-  const last = items[taken - 1]?.position;
-  const isMore = taken < items.length || items.length === limit;
-  if (last !== undefined && isMore)
-    answer.leaveOut(
-      after === undefined ? `older events. Ask with before ${last}.` : `later events. Ask with after ${last}.`,
-    );
+  // The pages end with these, whatever the reason.
+  const more = (count: number) =>
+    after === undefined
+      ? `older events. Ask with before ${items[items.length - count - 1]?.position}.`
+      : `later events. Ask with after ${items[items.length - count - 1]?.position}.`;
+  const shown = answer.section({ entries: items.map(eventLine), rest: more, isMain: true });
+  if (shown === limit && shown === items.length) answer.leaveOut(more(0));
   else if (items.length === 0 && found.nextPage !== undefined)
     answer.leaveOut(`later events. Ask with after ${found.nextPage}.`);
   const again = after === undefined ? "without `before`, events after it are new" : "`after` it come the next";
@@ -123,17 +134,18 @@ async function foundText(input: Input, text: string, { apis, context, page }: Mc
   const { total, totalIsMinimum } = found as { total?: number; totalIsMinimum?: boolean };
   const items = found.items as AnswerOf<"HistoryItem">[];
   const answer = new Answer(tokens);
-  answer.add(`${totalIsMinimum ? "More than " : ""}${total ?? items.length} match, the newest first:`);
-  let taken = 0;
-  for (const item of items) {
-    const lines = itemLines(item);
-    if (Buffer.byteLength(lines.join("\n")) > answer.left) break;
-    answer.add(...lines);
-    taken++;
-  }
-  if (taken < items.length)
-    answer.leaveOut(`${items.length - taken} of this page. Ask with limit ${Math.max(taken, 1)}, and then by page.`);
-  else if (found.nextPage !== undefined)
+  const count = total ?? items.length;
+  if (items.length === 0) answer.add("Nothing matches.");
+  const shown = answer.section({
+    heading: `${totalIsMinimum ? "More than " : ""}${count} ${count === 1 ? "matches" : "match"}, the newest first:`,
+    entries: items.map((item) => itemLines(item).join("\n")),
+    rest: (left) =>
+      left === 0
+        ? "a part of what was found. Ask with more `tokens`."
+        : `${left} of this page. Ask with limit ${items.length - left}, and then by \`page\`.`,
+    isMain: true,
+  });
+  if (shown === items.length && found.nextPage !== undefined)
     answer.leaveOut(`older matches. Ask with page ${JSON.stringify(found.nextPage)}.`);
   const again = "a search is always of now";
   return answer.end({ position: found.position, page: `${page}/loops?${new URLSearchParams({ q: text })}`, again });

@@ -1,10 +1,16 @@
+import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import { z } from "zod";
+import { time } from "../tapedeck/parameter-schemas.ts";
 import { readParameters, statsParameters } from "../tapedeck/parameters.ts";
 import { statsKinds, statsNames } from "../tapedeck/schemas/stats.ts";
-import { Answer, jsonData, tokensField } from "./answer.ts";
+import { Answer, counted, textField, tokensField } from "./answer.ts";
+import { sourceField } from "./named-side.ts";
+import { addRows } from "./rows.ts";
 import { tool } from "./tool.ts";
 
-const list = z.array(z.string()).max(20).optional();
+const listOf = (field: z.ZodString, what: string) =>
+  z.union([field, z.array(field).max(20)], `is neither ${what} nor a list of at most 20`).optional();
+const list = listOf(textField, "a text");
 
 export const stats = tool({
   name: "stats",
@@ -15,17 +21,19 @@ export const stats = tool({
     group: list.describe(
       "One row for each value: project, developer, source, artifact, hour, day, week, phase, reason, cause, errorCode, command, machine, label.<name>. `loop` and `time` give the rows that a number is made of.",
     ),
-    source: list,
+    source: listOf(sourceField, "a source such as alice/shop"),
     developer: list,
     project: list,
     artifact: list,
     label: list.describe("`branch=main`; all must match."),
-    from: z.string().optional().describe("What began at this RFC 3339 time or later."),
-    to: z.string().optional().describe("What began before this time."),
-    zone: z.string().optional().describe("The time zone of hours, days and weeks, such as `Europe/Berlin`."),
+    from: time.optional().describe("What began at this RFC 3339 time or later."),
+    to: time.optional().describe("What began before this time."),
+    zone: textField.optional().describe("The time zone of hours, days and weeks, such as `Europe/Berlin`."),
     tokens: tokensField,
   }),
   async answer({ about, tokens, ...given }, { apis, context, page }) {
+    if (given.artifact !== undefined && !statsKinds[about].hasLoops)
+      throw invalidArgument(`statistics about ${about} have no \`artifact\``, "artifact");
     const parameters = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
     const found = await apis.tapedeck.stats(
       context,
@@ -35,11 +43,12 @@ export const stats = tool({
     const answer = new Answer(tokens);
     const items = isByTime(given.group) ? found.items : found.items.toSorted((a, b) => sizeOf(b) - sizeOf(a));
     if (items.length === 0) answer.add("Nothing was recorded that this counts.");
-    const taken = answer.take(items.map(jsonData));
-    if (taken < items.length)
-      answer.leaveOut(
-        `${items.length - taken} of ${items.length} rows. Ask with more \`tokens\`, another \`group\`, or a narrower filter.`,
-      );
+    addRows(
+      answer,
+      items,
+      (count) =>
+        `${count} of ${counted(items.length, "row")}. Ask with more \`tokens\`, another \`group\`, or a narrower filter.`,
+    );
     return answer.end({
       position: found.position,
       page: `${page}/trends`,
@@ -62,6 +71,6 @@ const largest = {
   commands: "runs",
 } as const;
 
-function isByTime(group: readonly string[] = []): boolean {
-  return group.some((name) => ["hour", "day", "week", "time"].includes(name));
+function isByTime(group: string | readonly string[] = []): boolean {
+  return [group].flat().some((name) => ["hour", "day", "week", "time"].includes(name));
 }

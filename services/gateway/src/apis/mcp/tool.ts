@@ -1,6 +1,8 @@
+import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import type { z } from "zod";
 import type { CallContext } from "../../call-context.ts";
 import type { RecordApis } from "../../workspaces/routed-apis.ts";
+import { quoted } from "./answer.ts";
 
 /** A call of a tool. */
 export type McpCall = {
@@ -19,7 +21,7 @@ export type Tool = {
   readonly input: z.ZodObject;
   /** It changes the upstream. */
   readonly controls: boolean;
-  /** The text of the answer, from what `input` has let through. Throws TapedeckError, or the upstream's own refusal. */
+  /** The text of the answer. Throws TapedeckError, or the upstream's own refusal. */
   readonly answer: (input: unknown, call: McpCall) => Promise<string>;
 };
 
@@ -30,5 +32,18 @@ type ToolOf<Input extends z.ZodObject> = Omit<Tool, "input" | "answer" | "contro
 };
 
 export function tool<Input extends z.ZodObject>({ input, controls = false, answer, ...more }: ToolOf<Input>): Tool {
-  return { ...more, input, controls, answer: (given, call) => answer(input.parse(given), call) };
+  return { ...more, input, controls, answer: (given, call) => answer(readArguments(input, given), call) };
+}
+
+/** @throws TapedeckError invalid_argument, with all that is wrong */
+function readArguments<Input extends z.ZodObject>(input: Input, given: unknown): z.infer<Input> {
+  const result = input.safeParse(given ?? {});
+  if (result.success) return result.data;
+  throw invalidArgument(result.error.issues.map(issueText).join("; "));
+}
+
+function issueText(issue: z.core.$ZodIssue): string {
+  if (issue.code === "unrecognized_keys")
+    return `there is no argument ${issue.keys.map((key) => quoted(key)).join(", ")}`;
+  return issue.path.length === 0 ? issue.message : `\`${issue.path.join(".")}\` ${issue.message}`;
 }

@@ -1,7 +1,8 @@
 import { UserIntentRequest } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { z } from "zod";
 import { type ControlMethod, skaffoldMethods } from "../skaffold/methods.ts";
-import { Answer } from "./answer.ts";
+import { Answer, minTokens } from "./answer.ts";
+import { sourceField } from "./named-side.ts";
 import { tool } from "./tool.ts";
 
 export const trigger = tool({
@@ -12,7 +13,7 @@ export const trigger = tool({
     "Skaffold does not say how it goes: call wait_for_loop with the position of the answer.",
   controls: true,
   input: z.strictObject({
-    source: z.string().optional().describe("`alice/shop`. Default: the only Skaffold there is."),
+    source: sourceField.optional().describe("`alice/shop`. Default: the only Skaffold there is."),
     action: z.enum(["build", "sync", "deploy"]),
   }),
   async answer({ source, action }, { apis, context, page }) {
@@ -23,7 +24,7 @@ export const trigger = tool({
     const intent = { build: false, sync: false, deploy: false, devloop: false, [action]: true };
     const request = UserIntentRequest.encode({ intent }).finish();
     await apis.skaffold.control(execute, request, { ...context, ...(source !== undefined && { source }) });
-    const answer = new Answer(500);
+    const answer = new Answer(minTokens);
     answer.add(`Skaffold has taken the request to ${action}. With nothing changed, nothing runs.`);
     answer.add(`Call wait_for_loop with after ${position} to see how it goes.`);
     return answer.end({ position, page: `${page}/`, again: "what the call sets off is recorded `after` it" });

@@ -5,9 +5,13 @@ import { timeoutSignal } from "@tapedeck/shared/sync/timers";
 import { z } from "zod";
 import { comparisonJson } from "../tapedeck/compare/comparison-json.ts";
 import { allOf } from "../tapedeck/messages.ts";
+import { when } from "../tapedeck/parameter-schemas.ts";
 import { Answer, loopName, quoted, sourceText, tokensField } from "./answer.ts";
+import { sourceField } from "./named-side.ts";
 import { type McpCall, tool } from "./tool.ts";
 import { whyText } from "./why-failed.ts";
+
+const afterField = when(["start", "now", "position"], "is not a position, nor start or now");
 
 /** Clients wait for a minute. */
 const maxSeconds = 50;
@@ -23,8 +27,8 @@ export const waitForLoop = tool({
     "Give as `after` the position of an answer from before your change, so that a loop that is over already counts. " +
     `Waits ${maxSeconds} s at most: if nothing has ended, ask again with the position of the answer.`,
   input: z.strictObject({
-    source: z.string().optional().describe("`alice/shop`, or with `/upstream`. Default: any source."),
-    after: z.string().optional().describe("A position: what ended after it counts. Default: now."),
+    source: sourceField.optional().describe("`alice/shop`, or with `/upstream`. Default: any source."),
+    after: afterField.optional().describe("A position: what ended after it counts. Default: now."),
     seconds: z.int().min(0).max(maxSeconds).default(45).describe("The longest wait."),
     tokens: tokensField,
   }),
@@ -68,8 +72,7 @@ function loopOf({ session = "", kind, operation }: EventJson): string | undefine
 /** A wait for a source that nobody records would end without a word. */
 async function assertRecorded({ apis, context }: McpCall, source: string): Promise<void> {
   const { items } = await apis.tapedeck.lists.sources({ ...context, source }, { filter: {}, limit: 1 });
-  if (items.length === 0)
-    throw new TapedeckError("unknown_source", `"${source}" is not recorded: list_sources has the recorded ones`);
+  if (items.length === 0) throw new TapedeckError("unknown_source", `no source "${source}" has been recorded`);
 }
 
 type Wait = { readonly source: string | undefined; readonly after: string | undefined; readonly ms: number };

@@ -3,7 +3,7 @@ import type { AnswerOf } from "../tapedeck/answers.ts";
 import { comparisonJson } from "../tapedeck/compare/comparison-json.ts";
 import { Answer, loopName, tokensField } from "./answer.ts";
 import { addDifferences, addSide, headOf } from "./comparison-text.ts";
-import { atField, namedSide, whatForms } from "./named-side.ts";
+import { atField, namedSide, subjectFields } from "./named-side.ts";
 import { type McpCall, tool } from "./tool.ts";
 
 export const whyFailed = tool({
@@ -13,15 +13,15 @@ export const whyFailed = tool({
     "Why a dev loop, command or session failed: what failed first, its cause and output, and what differs from the last good one. " +
     "Ask this first when something is broken.",
   input: z.strictObject({
-    what: z
-      .string()
-      .optional()
-      .describe(`${whatForms}. A source means its newest failed loop. Default: what failed last anywhere.`),
+    ...subjectFields,
+    source: subjectFields.source.describe(
+      "`alice/shop`, or with `/upstream`: its newest failed loop. Default: what failed last anywhere.",
+    ),
     at: atField,
     tokens: tokensField,
   }),
-  async answer({ what, at, tokens }, call) {
-    const left = await namedSide(call, what, at);
+  async answer({ tokens, ...subject }, call) {
+    const left = await namedSide(call, subject);
     if (left === undefined) return nothingFailed(call, tokens);
     return whyText(call, comparisonJson(await call.apis.tapedeck.compare(call.context, { left })), tokens);
   },
@@ -52,7 +52,7 @@ export function whyText(
   }
   const name = left.unit === "loop" ? loopName(left) : left.session;
   const again =
-    left.unit === "loop" ? `\`what\` ${name} answers the same` : `\`what\` ${name} \`at\` it answers the same`;
+    left.unit === "loop" ? `\`loop\` ${name} answers the same` : `\`session\` ${name} \`at\` it answers the same`;
   return answer.end({ position: left.position, again, ...foot, page: `${page}${pathOf(left)}` });
 }
 
