@@ -15,9 +15,9 @@ const guarded = [
   "packages/cli/src/gateway-address.ts: setDefaultCACertificates",
   "packages/cli/src/main.ts: enableCompileCache",
   "packages/shared/src/log/batch/zstd.ts: ZSTD_c_compressionLevel",
-  "packages/shared/src/service/process/lifecycle.ts: flushCompileCache",
   "packages/shared/src/service/loop-delay.ts: ELDHistogram",
   "packages/shared/src/service/loop-delay.ts: samplePerIteration",
+  "packages/shared/src/service/process/lifecycle.ts: flushCompileCache",
 ];
 
 /** All modules of the published programs are reached from these. */
