@@ -1,4 +1,4 @@
-import { mkdtemp } from "node:fs/promises";
+import { mkdtemp, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { testCertificate } from "@tapedeck/shared/testing/certificates";
 import { describe, expect, inject, it } from "vitest";
@@ -7,6 +7,17 @@ import { readUpSettings, serviceEnv } from "./settings.ts";
 const options = { data: ".tapedeck" };
 const open = { TAPEDECK_GATEWAY_HTTP_HOST: "0.0.0.0" };
 const secrets = { natsPassword: "a", postgresPassword: "b", servicesKey: "c" };
+
+it("a settings file without sources turns the demo off, which --demo turns on again", async () => {
+  const config = join(await mkdtemp(join(inject("serversFolder"), "up-")), "tapedeck.yaml");
+  await writeFile(config, 'gateway: { sinkHosts: ["127.0.0.1:18099"] }');
+  const of = (more: object) => readUpSettings({ ...options, ...more }, {});
+  expect(of({})).toMatchObject({ mode: "demo", isDemoOff: false });
+  expect(of({ config })).toMatchObject({ mode: "record", isDemoOff: true });
+  expect(of({ config, demo: false })).toMatchObject({ mode: "record", isDemoOff: false });
+  expect(of({ config, demo: true })).toMatchObject({ mode: "demo", isDemoOff: false });
+  expect(of({ config, skaffold: "127.0.0.1:50051" })).toMatchObject({ mode: "record", isDemoOff: false });
+});
 
 describe("beyond this machine", () => {
   it("it listens with TLS and tokens, or where --insecure says so", async () => {

@@ -25,6 +25,8 @@ export type UpSettings = {
   /** Folder of NATS, Postgres and the logs. The demo has a folder of its own. */
   readonly storeDir: string;
   readonly configFile: string | undefined;
+  /** There are no sources, and yet no demo, because there is a settings file. */
+  readonly isDemoOff: boolean;
   readonly sources: readonly UpSource[];
   /** The user's sinks as settings have them, and the hosts to which they may deliver. */
   readonly sinks: readonly Readonly<Record<string, unknown>>[];
@@ -100,6 +102,7 @@ export function readUpSettings(options: UpOptions, processEnv: NodeJS.ProcessEnv
     dataDir,
     storeDir: mode === "demo" ? join(dataDir, "demo") : dataDir,
     configFile: configFile === undefined ? undefined : resolve(configFile),
+    isDemoOff: mode === "record" && options.demo === undefined && sources.length === 0,
     sources: mode === "demo" ? [] : sources,
     sinks: gateway.sinks.sinks.map((sink) => writtenSink(sink, ingest.workspace)),
     sinkHosts: gateway.sinks.allowed,

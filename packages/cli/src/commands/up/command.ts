@@ -12,7 +12,7 @@ function collectReceivers(text: string, names: readonly string[] = []): readonly
 export const upCommand = () =>
   new Command("up")
     .summary("start Tapedeck on this machine")
-    .description(`Starts Tapedeck on this machine, with its own NATS and Postgres, until Ctrl-C. Without configured sources it \
+    .description(`Starts Tapedeck on this machine, with its own NATS and Postgres, until Ctrl-C. Without sources and tapedeck.yaml it \
 plays a demo: recordings of real tools, as if six developers ran skaffold dev (two of them in the last two weeks), one vagrant up, and a rkt host.`)
     .option("--skaffold <host:port>", "record the Skaffold with this --rpc-port", hostPort)
     .option(
@@ -35,8 +35,8 @@ plays a demo: recordings of real tools, as if six developers ran skaffold dev (t
       new Option("--config <file>", "settings file (default: tapedeck.yaml, if present)").env("TAPEDECK_CONFIG"),
     )
     .addOption(dataOption())
-    .addOption(new Option("--demo", "play the demo even if sources are configured"))
-    .addOption(new Option("--no-demo", "without configured sources: wait for `tapedeck run`"))
+    .addOption(new Option("--demo", "play the demo even if there is a tapedeck.yaml, or sources"))
+    .addOption(new Option("--no-demo", "without sources: wait for `tapedeck run`"))
     .option(
       "--with <name>",
       `deliver what the demo records to a receiver of this machine, which prints it: ${receiverNames.join(", ")}; repeatable`,

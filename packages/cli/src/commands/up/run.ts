@@ -92,6 +92,7 @@ export async function up(options: UpOptions): Promise<void> {
       access,
       addresses: { ...gateway, ...(postgres !== undefined && { postgres }) },
       storeDir,
+      demoOffBy: settings.isDemoOff ? configFile : undefined,
       sources: sources.map(welcomeSource),
       analystUrl: postgres === undefined ? undefined : analystUrl(postgres, secrets),
       program: programName(),

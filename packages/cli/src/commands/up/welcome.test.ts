@@ -39,6 +39,12 @@ it("says where everything is, however long its name, and each source on a line",
   `);
 });
 
+it("says that a settings file without sources is why no demo plays", () => {
+  const empty = { sources: [], demoOffBy: join(process.cwd(), "tapedeck.yaml") };
+  expect(shown(empty)[0]).toMatch(/^Tapedeck is running .*\ntapedeck\.yaml has no sources; for the demo: .*--demo$/);
+  expect(shown({ sources: [] })[0]).not.toContain("demo");
+});
+
 it("says where people get in, and with what", () => {
   const endpoints = { "alice/shop http": "127.0.0.1:50062", "bob/shop http": "0.0.0.0:50063" };
   const addresses = { http: "0.0.0.0:7052", grpc: "0.0.0.0:7051", ...endpoints };

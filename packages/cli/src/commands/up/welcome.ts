@@ -11,6 +11,8 @@ export type Welcome = {
   readonly access: GatewayAccess;
   readonly addresses: Readonly<Record<string, string>>;
   readonly storeDir: string;
+  /** The settings file without sources because of which no demo plays; undefined: a demo plays, or is not wanted. */
+  readonly demoOffBy?: string | undefined;
   /** "Alice B/shop" as its user wrote it, "alice-b/shop" as it is asked for, and the address that is dialled. */
   readonly sources: readonly WelcomeSource[];
   /** Connection string of the read-only role; undefined for an external database. */
@@ -35,8 +37,15 @@ export function welcome(options: Welcome): string {
   // Nothing is recorded yet, so there is nothing to inspect.
   const isEmpty = options.mode === "record" && options.sources.length === 0;
   const [first, second] = isEmpty ? [next(options), toTry(options)] : [toTry(options), next(options)];
-  const parts = [[headline(options)], places(options), first, second].filter((lines) => lines.length > 0);
+  const parts = [headlines(options), places(options), first, second].filter((lines) => lines.length > 0);
   return parts.flatMap((lines) => [...lines, ""]).join("\n");
+}
+
+function headlines(options: Welcome): string[] {
+  const { demoOffBy } = options;
+  if (demoOffBy === undefined) return [headline(options)];
+  const file = relative(process.cwd(), demoOffBy) || demoOffBy;
+  return [headline(options), `${file} has no sources; for the demo: ${commandToStart("--demo")}`];
 }
 
 function headline({ mode, sources }: Welcome): string {
