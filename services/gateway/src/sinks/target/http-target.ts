@@ -60,7 +60,11 @@ export class HttpTarget implements Disposable {
       keepAlive: true,
       maxSockets: 1,
       timeout: idleMs,
-      lookup: checkedLookup(lookUp, isAllowedHost(this.#url, allowed) ? () => true : isPublicAddress),
+      lookup: checkedLookup(
+        lookUp,
+        isAllowedHost(this.#url, allowed) ? () => true : isPublicAddress,
+        refusedAddress(this.#url),
+      ),
     };
     this.#agent = this.#url.protocol === "https:" ? new HttpsAgent(options) : new HttpAgent(options);
   }
@@ -144,13 +148,13 @@ function reasonOf(error: Error): string {
 const bySystem: LookUp = (host) => lookup(host, { all: true });
 
 /** Gives a connection those addresses alone that pass the check. */
-function checkedLookup(lookUp: LookUp, isAllowed: (address: string) => boolean): LookupFunction {
+function checkedLookup(lookUp: LookUp, isAllowed: (address: string) => boolean, refused: string): LookupFunction {
   return (host, { all, family }, callback) => {
     const isFamily = (one: LookupAddress) => typeof family !== "number" || family === 0 || family === one.family;
     lookUp(host).then(
       (found) => {
         const [first, ...others] = found.filter((one) => isFamily(one) && isAllowed(one.address));
-        if (first === undefined) callback(new Error(refusedAddress(host)), []);
+        if (first === undefined) callback(new Error(refused), []);
         else if (all) callback(null, [first, ...others]);
         else callback(null, first.address, first.family);
       },

@@ -31,6 +31,15 @@ it("takes what the operator's settings name, by host or by host and port", () =>
   expect(targetError("http://receiver.example/", ["receiver"])).toMatch(/without TLS/);
 });
 
+it.each([
+  ["http://127.0.0.1:18099/hook", '["127.0.0.1:18099"]'],
+  ["https://localhost/", '["localhost:443"]'],
+  ["http://[fd00::1]/", '["[fd00::1]:80"]'],
+])("says what to write to allow %s", (target, hosts) => {
+  expect(targetError(target, [])).toContain(`: add gateway: { sinkHosts: ${hosts} } to tapedeck.yaml, and restart`);
+  expect(targetError(target, JSON.parse(hosts))).toBeUndefined();
+});
+
 it("shows the origin of a target alone", () => {
   expect(shownTarget("https://hooks.example/services/T0/B0/secret?token=1")).toBe("https://hooks.example/…");
   expect(shownTarget("https://hooks.example:8443")).toBe("https://hooks.example:8443");

@@ -27,14 +27,18 @@ export function targetError(text: string, allowed: AllowedHosts): string | undef
   if (url.hash !== "") return "has a fragment, which is never sent";
   if (isAllowedHost(url, allowed)) return undefined;
   const host = hostOf(url);
-  if (url.protocol === "http:") return `is without TLS, which only a host of gateway.sinkHosts may be`;
-  if (isIP(host) !== 0 && !isPublicAddress(host)) return refusedAddress(host);
-  if (host === "localhost" || host.endsWith(".localhost")) return refusedAddress(host);
+  if (url.protocol === "http:") return `is without TLS, which only a host of gateway.sinkHosts may be: ${remedy(url)}`;
+  const isLocal = host === "localhost" || host.endsWith(".localhost");
+  if (isLocal || (isIP(host) !== 0 && !isPublicAddress(host))) return refusedAddress(url);
   return undefined;
 }
 
-export function refusedAddress(host: string): string {
-  return `${host} is not a public address: only a host of gateway.sinkHosts may be on this machine or in a private network`;
+export function refusedAddress(url: URL): string {
+  return `${hostOf(url)} is not a public address, and only a host of gateway.sinkHosts may be on this machine or in a private network: ${remedy(url)}`;
+}
+
+function remedy(url: URL): string {
+  return `add gateway: { sinkHosts: ["${url.hostname.replace(/\.$/, "")}:${portOf(url)}"] } to tapedeck.yaml, and restart`;
 }
 
 /** The part of a target that may be shown: a path can be a secret. */
