@@ -19,6 +19,11 @@ const refined = (check: (text: string) => string | undefined) =>
     if (error !== undefined) context.addIssue({ code: "custom", message: error });
   });
 
+const ofTemplate = z.record(z.string(), z.unknown()).superRefine((template, context) => {
+  const error = templateError(template);
+  if (error !== undefined) context.addIssue({ code: "custom", message: error });
+});
+
 /** The parts of a sink that both an admin and the operator give. */
 export const sinkFields = {
   target: z.string().min(1).meta({ description: "Where requests are posted.", form: "URL" }),
@@ -40,7 +45,7 @@ export const sinkFields = {
     form: "`true`, `false`",
     defaultText: "`false`",
   }),
-  template: z.record(z.string(), z.unknown()).optional().meta({
+  template: ofTemplate.optional().meta({
     description: "The JSON of [a message](chat.md#any-other-chat), with placeholders; of `slack` and `chat`.",
     form: "mapping",
     defaultText: 'that of Slack; `{ text: "{{text}}" }` of `chat`',
@@ -98,8 +103,6 @@ export function formatError({
   if (secret !== undefined && format !== "webhook") return { field: "secret", error: "only webhook signs requests" };
   const isChat = format === "slack" || format === "chat";
   if (template !== undefined && !isChat) return { field: "template", error: "only slack and chat have a template" };
-  const ofTemplate = template === undefined ? undefined : templateError(template);
-  if (ofTemplate !== undefined) return { field: "template", error: ofTemplate };
   const narrowed = isChat ? (["kinds", "subjects", "outcomes"] as const).find((name) => filter[name]) : undefined;
   if (narrowed !== undefined) {
     return { field: "filter", error: `a chat gets what has failed and is good again: it has no ${narrowed}` };

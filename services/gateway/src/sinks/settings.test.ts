@@ -56,6 +56,23 @@ it.each([
   expect(errorsOf([sink])).toEqual([expect.stringMatching(message)]);
 });
 
+it("says at once what is wrong with each sink, whatever is wrong with others", () => {
+  const sinks = [
+    { name: "Ops", target, format: "fax" },
+    { name: "team", target: "http://hooks.example/", format: "chat", template: { text: "{{txt}}" } },
+    { name: "local", target: "https://127.0.0.1/" },
+    { name: "traces", target, format: "otlp", cdevents: true },
+  ];
+  expect(errorsOf(sinks)).toEqual([
+    expect.stringMatching(/0\.name: /),
+    expect.stringMatching(/0\.format: /),
+    expect.stringMatching(/1\.template: has \{\{txt\}\}/),
+    expect.stringMatching(/1\.target: is without TLS/),
+    expect.stringMatching(/2\.target: 127\.0\.0\.1 is not a public address/),
+    expect.stringMatching(/3\.cdevents: only webhook sends CDEvents/),
+  ]);
+});
+
 it("refuses two of one name in a workspace", () => {
   const one = { name: "ops", target };
   expect(errorsOf([one, { ...one, workspace: "globex" }])).toEqual([]);

@@ -16,20 +16,29 @@ export type SinkSettings = {
   readonly page: string;
 };
 
-const schema = z.array(
-  z.strictObject({
-    name: z
-      .string()
-      .regex(sinkNamePattern, `expected ${sinkNameForm}`)
-      .meta({ description: "Its name, unique in its workspace; its cursor is kept by it.", form: "text" }),
-    workspace: z
-      .string()
-      .refine(isNamePart, `expected ${nameForm}`)
-      .optional()
-      .meta({ description: "The workspace; by default that of the settings.", form: "text" }),
-    ...sinkFields,
-  }),
-);
+const sinkSchema = z.strictObject({
+  name: z
+    .string()
+    .regex(sinkNamePattern, `expected ${sinkNameForm}`)
+    .meta({ description: "Its name, unique in its workspace; its cursor is kept by it.", form: "text" }),
+  workspace: z
+    .string()
+    .refine(isNamePart, `expected ${nameForm}`)
+    .optional()
+    .meta({ description: "The workspace; by default that of the settings.", form: "text" }),
+  ...sinkFields,
+});
+
+/** Checks each sink by itself, so that what is wrong with one is said beside what is wrong with others. */
+const sinksSchema = (allowed: AllowedHosts) =>
+  z.array(
+    sinkSchema.superRefine((sink, context) => {
+      const ofTarget = targetError(sink.target, allowed);
+      if (ofTarget !== undefined) context.addIssue({ code: "custom", path: ["target"], message: ofTarget });
+      const mismatch = formatError(sink);
+      if (mismatch !== undefined) context.addIssue({ code: "custom", path: [mismatch.field], message: mismatch.error });
+    }),
+  );
 
 export type SinkDefaults = { readonly workspace: string; readonly page: string };
 
@@ -45,18 +54,14 @@ export function sinkSettings(read: SettingsReader, { workspace, page: ownPage }:
     description:
       "Hosts, as a name or `host:port`, to which [sinks](sinks.md) may deliver although they are on this machine or in a private network, or without TLS.",
   });
-  type Written = z.infer<typeof schema>;
-  const configuredSinks = read.custom<Written, Written>("sinks", schema, [], {
+  type Written = readonly z.infer<typeof sinkSchema>[];
+  const configuredSinks = read.custom<Written, Written>("sinks", sinksSchema(allowed), [], {
     description: "Sinks: where events are delivered as they are recorded ([sinks](sinks.md)).",
   });
   const sinks = configuredSinks.map(({ name, workspace: own, ...fields }) =>
     configured(own ?? workspace, name, fields),
   );
-  for (const [index, { workspace: of, sink, definition }] of sinks.entries()) {
-    const error = targetError(definition.target, allowed);
-    if (error !== undefined) read.addError(`sinks.${index}.target: ${error}`);
-    const mismatch = formatError(definition);
-    if (mismatch !== undefined) read.addError(`sinks.${index}.${mismatch.field}: ${mismatch.error}`);
+  for (const [index, { workspace: of, sink }] of sinks.entries()) {
     const isTwice = sinks.findIndex((one) => one.workspace === of && one.sink === sink) !== index;
     if (isTwice) read.addError(`sinks.${index}.name: ${sink} is listed twice`);
   }
@@ -69,7 +74,7 @@ function isPageAddress(text: string): boolean {
   return isHttp && url.search === "" && url.hash === "" && url.username === "" && url.password === "";
 }
 
-type Fields = Omit<z.infer<typeof schema>[number], "name" | "workspace">;
+type Fields = Omit<z.infer<typeof sinkSchema>, "name" | "workspace">;
 
 function configured(workspace: string, sink: string, { secret, ...fields }: Fields): ConfiguredSink {
   return { workspace, sink, definition: { ...fields, ...(secret !== undefined && { secret }), createdAt: "" } };
