@@ -186,6 +186,7 @@ const worldSchema = z.array(
       held: messageSchema.optional(),
       failedIn: z.string().optional(),
       workedIn: z.string().optional(),
+      failedCommands: z.array(z.string()).optional(),
     }),
   ]),
 );

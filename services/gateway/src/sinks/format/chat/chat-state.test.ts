@@ -111,6 +111,34 @@ it("a command of Vagrant is judged by its outcome, and one that was canceled dec
   expect(sent).toEqual(["0 failed", "200 good"]);
 });
 
+it("a command that failed is good again when the same command succeeds, whatever else does", () => {
+  const named = (command: string, outcome: Outcome): Partial<Event> => ({
+    outcome,
+    detail: { $case: "command", value: { command } as never },
+  });
+  const { sent } = play([
+    [0, "command.finished", named("up", Outcome.OUTCOME_FAILED)],
+    [100, "command.finished", named("destroy", Outcome.OUTCOME_SUCCEEDED)],
+    [200, "command.finished", named("provision", Outcome.OUTCOME_FAILED)],
+    [300, "command.finished", named("up", Outcome.OUTCOME_SUCCEEDED)],
+    [400, "command.finished", named("provision", Outcome.OUTCOME_SUCCEEDED)],
+    [500, "command.finished", named("up", Outcome.OUTCOME_SUCCEEDED)],
+  ]);
+  expect(sent).toEqual(["0 failed", "200 failed", "400 good"]);
+});
+
+it.each([
+  ["its name", { name: "web" }, "pod web"],
+  ["its apps, where its name is its id", { name: "u-1", apps: ["nginx", "log"] }, "pod nginx log"],
+  ["its id, where nothing else is known", { name: "u-1", apps: [] }, "pod u-1"],
+])("a pod is called by %s", (_, detail, what) => {
+  const value = { pod: "u-1", apps: [], ...detail } as never;
+  const { messages } = play([
+    [0, "pod.exited", { subject: "u-1", outcome: Outcome.OUTCOME_FAILED, detail: { $case: "pod", value } }],
+  ]);
+  expect(messages[0]?.what).toBe(what);
+});
+
 it("a pod that failed is a message, and nothing says that its host is good again", () => {
   const pod = { outcome: Outcome.OUTCOME_FAILED };
   const { sent } = play([

@@ -1,4 +1,4 @@
-import { type Event, Outcome } from "@tapedeck/proto/tapedeck/v1/event";
+import { type Event, Outcome, type PodDetail } from "@tapedeck/proto/tapedeck/v1/event";
 import { msOfTimestamp } from "@tapedeck/shared/time/timestamp";
 
 /** One message about a source. It is known by the position of the event that it is about. */
@@ -42,12 +42,16 @@ export type ChatState = {
   /** The session in which a step outside of loops has failed, and the one in which one has succeeded. */
   readonly failedIn?: string | undefined;
   readonly workedIn?: string | undefined;
+  /** The commands that have failed and not succeeded since. */
+  readonly failedCommands?: readonly string[] | undefined;
 };
 
 export const unknownState: ChatState = { isRed: false, isReportedRed: false, unreported: 0 };
 
 /** A held message is stored with the sink's cursor. */
 const maxError = 2_000;
+/** Commands of a source that are remembered as failed: those that failed last. */
+const maxCommands = 20;
 
 const steps = ["init", "build", "test", "render", "deploy", "verify", "exec", "check", "sync"];
 
@@ -76,15 +80,24 @@ export function foldChat(state: ChatState, one: ChatEvent): Folded {
   if (event.kind === "source.erased") return { state: unknownState };
   if (noun === "session") return sessionEnded(state, one);
   if (noun === "loop") return verb === "failed" ? failed(state, one) : good(state, one);
-  if (noun === "command") {
-    if (event.outcome === Outcome.OUTCOME_FAILED) return failed(state, one);
-    return event.outcome === Outcome.OUTCOME_SUCCEEDED ? good(state, one) : { state };
-  }
+  if (noun === "command") return commandFinished(state, one);
   if (noun === "pod") return event.outcome === Outcome.OUTCOME_FAILED ? podFailed(state, one) : { state };
   if ((event.operation?.loop ?? 0) !== 0) return { state };
   if (verb !== "failed") return { state: { ...state, workedIn: event.session } };
   // The other failures of a session follow from the first one.
   return state.failedIn === event.session ? { state } : failed({ ...state, failedIn: event.session }, one);
+}
+
+/** Only its own success says that a command that failed is good again: `destroy` does not repair an `up`. */
+function commandFinished(state: ChatState, one: ChatEvent): Folded {
+  const { outcome, detail } = one.event;
+  const command = detail?.$case === "command" ? detail.value.command : "";
+  const others = (state.failedCommands ?? []).filter((name) => name !== command);
+  if (outcome === Outcome.OUTCOME_FAILED)
+    return failed({ ...state, failedCommands: [...others, command].slice(-maxCommands) }, one);
+  if (outcome !== Outcome.OUTCOME_SUCCEEDED) return { state };
+  if (others.length > 0) return { state: { ...state, failedCommands: others } };
+  return good({ ...state, failedCommands: undefined }, one);
 }
 
 /** When the held message is due; undefined: none is held. */
@@ -176,12 +189,17 @@ function messageOf(type: ChatMessage["type"], { event, position, at }: ChatEvent
   };
 }
 
+/** A pod without a name has its UUID there: then its apps say more. */
+function podName({ pod, name, apps }: PodDetail): string {
+  return name !== pod && name !== "" ? name : apps.join(" ");
+}
+
 function whatOf(
   { detail, subject: of }: Event,
   { kind, subject, loop }: { readonly kind: string; readonly subject: string; readonly loop: number },
 ): string {
   if (kind === "loop") return `loop ${loop}`;
   if (detail?.$case === "command") return `vagrant ${detail.value.command}`.trim();
-  if (detail?.$case === "pod") return `pod ${detail.value.name || of}`;
+  if (detail?.$case === "pod") return `pod ${podName(detail.value) || of}`;
   return `${kind} ${subject}`.trim();
 }

@@ -26,8 +26,24 @@ it("a failure in Slack says what, for whom, the cause and the link", () => {
   );
   const good = { ...message, type: "good", error: "", redMs: 720_000, more: 1 } as const;
   expect(chatValues(good, undefined, page, mrkdwn).text).toBe(
-    ":large_green_circle: *alice/shop*: good again after 12 min, and 1 more failure\n<https://tapedeck.example/loops/s.1.7|loop 7>",
+    ":large_green_circle: *alice/shop*: good again after 12 min; 1 more failure meanwhile\n<https://tapedeck.example/loops/s.1.7|loop 7>",
   );
+});
+
+it("a cause names its place once, whether or not its text begins with it", () => {
+  const causeOf = (text: string, place: string) =>
+    chatValues(message, { what: "build web", text, place }, page, plainText).cause;
+  expect(causeOf("./main.go:10:64: undefined: total", "./main.go:10")).toBe("./main.go:10:64: undefined: total");
+  expect(causeOf("./main.go:10:64: undefined: total", "main.go:10")).toBe("./main.go:10:64: undefined: total");
+  expect(causeOf("main.go:10: undefined: total", "main.go:1")).toBe("main.go:10: undefined: total · main.go:1");
+  expect(causeOf("undefined: total", "main.go:10")).toBe("undefined: total · main.go:10");
+});
+
+it("an error that is a long command is shown by the line below it that says why", () => {
+  const command = `copying files: running [kubectl exec web-${"0".repeat(200)}]`;
+  const error = `${command}\n - stdout: ""\n - stderr: "error: unable to upgrade connection\\n"\n - cause: exit status 1`;
+  const { cause } = chatValues({ ...message, error }, undefined, page, plainText);
+  expect(cause).toBe("error: unable to upgrade connection");
 });
 
 it("a text of an upstream pings nobody, links nowhere and breaks no line of a message", () => {

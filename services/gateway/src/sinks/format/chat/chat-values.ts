@@ -1,3 +1,4 @@
+import { explain } from "@tapedeck/explain";
 import { terminalText } from "@tapedeck/shared/output/terminal-text";
 import type { ChatMessage } from "./chat-state.ts";
 import type { ChatValues } from "./template.ts";
@@ -46,13 +47,16 @@ export function chatValues(
   const shown = (text: string, max: number) => plain(cut(oneLine(text), max));
   const failedStep = shown(cause?.what || what, maxTitle);
   const duration = redMs === undefined ? "" : durationText(redMs);
-  const reason = [shown(cause?.text || error, maxCause), shown(cause?.place ?? "", maxTitle)];
-  const why = type === "failed" ? reason.filter((part) => part !== "").join(" · ") : "";
+  const reason = reasonOf(cause, error);
+  const why =
+    type === "failed" ? [shown(reason.text, maxCause), shown(reason.place, maxTitle)].filter(Boolean).join(" · ") : "";
   const who = shown(name, maxTitle);
   const state = type === "failed" ? `${failedStep} failed` : `good again${duration === "" ? "" : ` after ${duration}`}`;
-  const others = more === 0 ? "" : `and ${more} more ${more === 1 ? "failure" : "failures"}`;
+  const others = more === 0 ? "" : othersText(type, more);
   const url = `${page}${message.path}`;
-  const first = [`${signs[type]} ${bold(who)}: ${state}`, others].filter((part) => part !== "").join(", ");
+  const first = [`${signs[type]} ${bold(who)}: ${state}`, others]
+    .filter((part) => part !== "")
+    .join(type === "failed" ? ", " : "; ");
   return {
     text: [first, why, link(url, type === "failed" ? "why" : shown(what, maxTitle))]
       .filter((part) => part !== "")
@@ -68,6 +72,21 @@ export function chatValues(
     duration,
     more: others,
   };
+}
+
+/** The line that says why, and the place unless the line begins with it. */
+function reasonOf(cause: ChatCause | undefined, error: string) {
+  // A tool's error may be a long command, with what it printed below it.
+  const text = cause?.text || explain({ output: "", summary: error })?.cause || error;
+  const place = cause?.place ?? "";
+  const [start, named] = [text, place].map((one) => oneLine(one).replace(/^\.\//, ""));
+  const isNamed = start?.startsWith(named ?? "") === true && !/^\d/.test(start.slice(named?.length));
+  return { text, place: isNamed ? "" : place };
+}
+
+function othersText(type: ChatMessage["type"], more: number): string {
+  const failures = `${more} more ${more === 1 ? "failure" : "failures"}`;
+  return type === "failed" ? `and ${failures}` : `${failures} meanwhile`;
 }
 
 /** "@channel", "@here" and "@name" ping nobody with an invisible character in them. */
