@@ -170,7 +170,7 @@ it("the demo plays developers of Skaffold and Vagrant and a rkt host, and keeps 
 it("the demo prints the traces that --with otlp delivers to a receiver of this machine", async () => {
   const up = await startUp({ cwd, args: ["--with", "otlp"] });
   const isPrinted = () =>
-    /^otlp: RUN \S+: (success|failure) in .*, \d+ tasks?.*, http:\/\/127\.0\.0\.1:\d+\/loops\/\S+$/m.test(
+    /^otlp: \S+ RUN \S+: (success|failure) in .*, \d+ tasks?.*, http:\/\/127\.0\.0\.1:\d+\/loops\/\S+$/m.test(
       up.cli.stdout(),
     );
   try {

@@ -6,6 +6,7 @@ import { ExportTraceServiceRequest } from "@tapedeck/proto/opentelemetry/proto/c
 import type { KeyValue } from "@tapedeck/proto/opentelemetry/proto/common/v1/common";
 import { type ResourceSpans, type Span, Span_SpanKind } from "@tapedeck/proto/opentelemetry/proto/trace/v1/trace";
 import { durationText } from "../../../display/durations.ts";
+import { plainLine } from "../../../display/plain-line.ts";
 import type { DemoReceiver } from "./receiver.ts";
 
 /** Takes traces over OTLP/HTTP, and prints a line for each. */
@@ -38,21 +39,33 @@ async function linesOf(request: IncomingMessage): Promise<readonly string[]> {
   return ExportTraceServiceRequest.decode(body).resource_spans.flatMap(lineOf);
 }
 
-/** "RUN shop: failure in 2.1 s, 4 tasks (build web: BUILD_UNKNOWN), http://127.0.0.1:7052/loops/…" */
-function lineOf({ resource, scope_spans }: ResourceSpans): readonly string[] {
+/** "alice RUN shop: failure in 2.1 s, 4 tasks (build web: undefined: total), http://127.0.0.1:7052/loops/…" */
+export function lineOf({ resource, scope_spans }: ResourceSpans): readonly string[] {
   const spans = scope_spans.flatMap((scope) => scope.spans);
   const root = spans.find(({ kind }) => kind === Span_SpanKind.SPAN_KIND_SERVER);
   if (root === undefined) return [];
   const ms = Number(root.end_time_unix_nano - root.start_time_unix_nano) / 1_000_000;
   const tasks = spans.filter((span) => span !== root);
   const failed = tasks.flatMap((task) => {
-    const error = textIn(task.attributes, "error.type");
-    return error === "" ? [] : [`${task.name}: ${error}`];
+    const why = errorOf(task);
+    return why === "" ? [] : [`${task.name}: ${why}`];
   });
+  const reasons = failed.length > 0 ? failed : [errorOf(root)].filter((why) => why !== "");
   const count = `${tasks.length} ${tasks.length === 1 ? "task" : "tasks"}`;
-  const result = `${root.name}: ${resultOf(root)} in ${durationText(ms)}, ${count}`;
+  const developer = textIn(resource?.attributes ?? [], "tapedeck.developer");
+  const result = `${developer} ${root.name}: ${resultOf(root)} in ${durationText(ms)}, ${count}`;
   const url = textIn(resource?.attributes ?? [], "cicd.pipeline.run.url.full");
-  return [`${result}${failed.length === 0 ? "" : ` (${failed.join(", ")})`}, ${url}`];
+  return [`${result}${reasons.length === 0 ? "" : ` (${reasons.join(", ")})`}, ${url}`];
+}
+
+const maxMessage = 120;
+
+/** Why a span failed, as its tool says it, which may be long; empty: it did not. */
+function errorOf({ attributes, status }: Span): string {
+  const type = textIn(attributes, "error.type");
+  const message = plainLine(status?.message ?? "");
+  if (type === "" || message === "") return type;
+  return message.length <= maxMessage ? message : `${message.slice(0, maxMessage - 1)}…`;
 }
 
 function resultOf({ attributes }: Span): string {
