@@ -99,8 +99,8 @@ it("tapedeck sink lists parked events, delivers them once more and gives them up
   const { items } = JSON.parse((await tapedeck("sink", "parked", "parking", "--json")).out);
   expect(items).toHaveLength(2);
   const { out } = await tapedeck("sink", "parked", "parking");
-  expect(out).toMatch(/^POSITION +KIND +PARKED +TRIES +ERROR$/m);
-  expect(out).toMatch(/build\.failed .* answered 422: no$/m);
+  expect(out).toMatch(/^POSITION +SOURCE +KIND +PARKED +TRIES +ERROR$/m);
+  expect(out).toMatch(/ alice\/shop +build\.failed .* answered 422: no$/m);
   expect(await tapedeck("sink", "retry", "parking")).toMatchObject({
     code: 1,
     out: "delivered 0 of 2, 2 refused\n",
@@ -110,7 +110,8 @@ it("tapedeck sink lists parked events, delivers them once more and gives them up
   const one = await tapedeck("sink", "retry", "parking", "--position", items[0].position);
   expect(one).toEqual({ code: 0, out: "delivered 1 of 1\n", err: "" });
   expect(await tapedeck("sink", "drop", "parking")).toEqual({ code: 0, out: "dropped 1\n", err: "" });
-  expect((await tapedeck("sink", "parked", "parking")).out).toBe("No events are parked.\n");
+  for (const command of ["parked", "drop"])
+    expect((await tapedeck("sink", command, "parking")).out).toBe("No events are parked.\n");
 });
 
 /** The lines of a page that add a sink, with a target of this machine. */

@@ -19,7 +19,7 @@ import {
   statusIn,
   type TestResult,
 } from "./definition.ts";
-import type { Parked } from "./delivery/parking.ts";
+import type { ListedParked } from "./delivery/parking.ts";
 import type { CauseOf } from "./format/format.ts";
 import { newSigningSecret } from "./format/standard-signature.ts";
 import { formatError, parkedRequest, rewindRequest, sinkRequest } from "./requests.ts";
@@ -64,7 +64,7 @@ export type SinksApi = {
   rewind(name: string, body: unknown, caller: CallContext): Promise<SinkJson>;
   remove(name: string, caller: CallContext): Promise<{ readonly name: string }>;
   test(name: string, caller: CallContext): Promise<TestResult>;
-  parked(name: string, caller: CallContext): Promise<{ readonly items: readonly Parked[] }>;
+  parked(name: string, caller: CallContext): Promise<{ readonly items: readonly ListedParked[] }>;
   retryParked(name: string, body: unknown, caller: CallContext): Promise<RetriedEvents>;
   dropParked(name: string, body: unknown, caller: CallContext): Promise<{ readonly dropped: number }>;
 };
@@ -220,7 +220,7 @@ class SinkCalls implements SinksApi {
     return { dropped: parked.length };
   }
 
-  async #chosen(name: string, body: unknown, caller: CallContext): Promise<readonly Parked[]> {
+  async #chosen(name: string, body: unknown, caller: CallContext): Promise<readonly ListedParked[]> {
     const { position } = parsed(parkedRequest, body ?? {});
     const { items } = await this.parked(name, caller);
     const chosen = position === undefined ? items : items.filter((one) => one.position === position);

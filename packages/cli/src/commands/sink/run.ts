@@ -4,6 +4,7 @@ import { type FilterOptions, filterOf } from "../../api/filter.ts";
 import { CommandError } from "../../command-error.ts";
 import { durationText } from "../../display/durations.ts";
 import { print, printError, printJson } from "../../display/output.ts";
+import { spokenSource } from "../../display/source-name.ts";
 import { table } from "../../display/table.ts";
 
 export type SinkOptions = { readonly url?: string; readonly json?: boolean };
@@ -42,6 +43,7 @@ type Parked = {
   readonly position: string;
   readonly event: string;
   readonly kind: string;
+  readonly source: string;
   readonly tries: number;
   readonly error: string;
   readonly at: string;
@@ -53,6 +55,7 @@ export type Retried = {
   readonly left?: number;
 };
 
+const noneParked = "No events are parked.";
 const sinks = "/api/v1/sinks";
 const pathOf = (name: string, call = "") => `${sinks}/${encodeURIComponent(name)}${call}`;
 
@@ -143,18 +146,20 @@ export async function listParked(name: string, { url, json }: SinkOptions): Prom
     return;
   }
   if (items.length === 0) {
-    print("No events are parked.");
+    print(noneParked);
     return;
   }
   const columns = [
     { title: "POSITION", isName: true },
+    { title: "SOURCE" },
     { title: "KIND" },
     { title: "PARKED" },
     { title: "TRIES", align: "right" as const },
     { title: "ERROR" },
   ];
-  const cells = ({ position, kind, at, tries, error }: Parked) => [
+  const cells = ({ position, source, kind, at, tries, error }: Parked) => [
     position,
+    spokenSource(source),
     kind,
     new Date(at).toLocaleString("sv-SE"),
     String(tries),
@@ -192,7 +197,7 @@ export async function dropParked(name: string, { url, json, position }: ParkedOp
   const body = position === undefined ? {} : { position };
   const answer = await apiAt(url).send<{ readonly dropped: number }>("POST", pathOf(name, "/parked/drop"), body);
   if (json) printJson(answer);
-  else print(`dropped ${answer.dropped}`);
+  else print(answer.dropped === 0 ? noneParked : `dropped ${answer.dropped}`);
 }
 
 function cellsOf({ name, origin, target, state, lagEvents, lagSeconds, parked, error }: Sink): string[] {

@@ -11,6 +11,9 @@ import type { Refused } from "./answers.ts";
 /** A parked event with its position. */
 export type Parked = ParkedEvent & { readonly position: string };
 
+/** A parked event with what the log says of it. */
+export type ListedParked = Parked & { readonly source: string };
+
 /** The parked events of a sink, in their order. Rejects while NATS is away. */
 export async function parkedOf(store: Pick<SinkStore, "all">, sink: SinkName): Promise<readonly Parked[]> {
   const entries = await store.all(["parked"], sink);
@@ -27,14 +30,14 @@ export async function stillParked(
   log: Pick<LogReader, "epoch" | "formerEpochs" | "read">,
   sink: SinkName,
   signal: AbortSignal,
-): Promise<readonly Parked[]> {
-  const left: Parked[] = [];
+): Promise<readonly ListedParked[]> {
+  const left: ListedParked[] = [];
   for (const parked of await parkedOf(store, sink)) {
     const position = parsePosition(parked.position);
     const offsets = position !== undefined && belongsToLog(log, position) ? [position.offset] : [];
-    const found = await Array.fromAsync(log.read(offsets, signal));
+    const [found] = await Array.fromAsync(log.read(offsets, signal));
     if (signal.aborted) return left;
-    if (found.length > 0) left.push(parked);
+    if (found !== undefined) left.push({ ...parked, source: found.event.source });
     else await store.remove({ ...sink, type: "parked", place: parked.position });
   }
   return left;

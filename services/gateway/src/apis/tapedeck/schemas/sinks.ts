@@ -47,6 +47,7 @@ export const parkedEvent = z
     position: parkedPlace,
     event: text("The event's id.", "01M7XB1CJJ74KGYJT57DM4N80H.v1.12"),
     kind: text("The event's kind.", "build.failed"),
+    source: text("The event's source.", "default/alice/shop/skaffold"),
     tries: count("How often it failed in the same way before it was parked."),
     status: z.int().optional().describe("The status that its target answered last."),
     error: z.string().describe("Why its target refused it."),
