@@ -1,3 +1,4 @@
+import { counted } from "../../display/counted.ts";
 import { print } from "../../display/output.ts";
 import { play } from "./play.ts";
 import { recordedSession } from "./recorded-session.ts";
@@ -23,7 +24,9 @@ export async function replay(session: string | undefined, options: ReplayOptions
   const host = "127.0.0.1";
   await using served = await serveTape(tape, { grpc: { host, port: rpcPort }, http: { host, port: rpcHttpPort } });
   const name = tape.source.split("/").slice(1, 3).join("/");
-  print(`replaying session ${tape.session} of ${name} (${tape.events.length} events) as Skaffold served it:`);
+  print(
+    `replaying session ${tape.session} of ${name} (${counted(tape.events.length, "event")}) as Skaffold served it:`,
+  );
   print(`  gRPC ${served.grpc}\n  HTTP http://${served.http}`);
   await play(tape, { speed, longestMs: longestPause ?? Number.POSITIVE_INFINITY }, stop.signal);
   if (stop.signal.aborted || exit) return;

@@ -4,6 +4,7 @@ import { basename } from "node:path";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { Notifier } from "@tapedeck/shared/sync/notifier";
 import { coloured } from "../../display/colour.ts";
+import { counted } from "../../display/counted.ts";
 
 type Line = {
   readonly level?: number;
@@ -61,7 +62,7 @@ async function showLog(log: LogFile, verbose: boolean, signal: AbortSignal, prin
     rest = lines.pop() ?? "";
     const visible = lines.flatMap((line) => pretty(basename(path, ".log"), line, verbose) ?? []);
     for (const line of visible.slice(0, maxLines)) printLine(line);
-    if (visible.length > maxLines) printLine(`… and ${visible.length - maxLines} more lines in ${path}`);
+    if (visible.length > maxLines) printLine(`… and ${counted(visible.length - maxLines, "more line")} in ${path}`);
     const over = new AbortController();
     await Promise.race([changed, delay(changes.waitMs(), AbortSignal.any([signal, over.signal]))]);
     over.abort();

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { Answer, data, jsonData, minTokens, quoted } from "./answer.ts";
+import { Answer, counted, data, jsonData, minTokens, quoted } from "./answer.ts";
 
 const hidden = "\u{e0049}\u{e0067}\u{200b}";
 
@@ -18,6 +18,11 @@ it("a long line is cut, and says by how much", () => {
 });
 
 const foot = { position: "1a00-abcdef", page: "http://127.0.0.1:7052/" };
+
+it("one of a thing is singular", () => {
+  expect([counted(1, "gap"), counted(2, "gap")]).toEqual(["1 gap", "2 gaps"]);
+  expect(quoted("x".repeat(11), 10)).toBe('"xxxxxxxxxx… (1 more character)"');
+});
 
 it("an answer takes the entries that fit, and says what it left out", () => {
   const answer = new Answer(1_000);
