@@ -188,7 +188,6 @@ async function startActor(actor: Actor, index: number, signal: AbortSignal): Pro
     for (let life = ownLife + index * between; !signal.aborted; life = ownLife) {
       await delay(life, AbortSignal.any([signal, current.exited]));
       await current.stop();
-      if (signal.aborted) return;
       await delay(2_000, signal);
       if (signal.aborted) return;
       // A port that is taken just then: the actor is absent for a while.
@@ -196,6 +195,8 @@ async function startActor(actor: Actor, index: number, signal: AbortSignal): Pro
       if (next !== undefined) current = next;
       if (paused) current.send("pause");
     }
+    // The end came before the first turn, or while another one was starting.
+    await current.stop();
   }
 
   return {
