@@ -1,14 +1,12 @@
-import { startReceiver } from "@tapedeck/gateway/sinks/testing/receiver";
 import { Outcome } from "@tapedeck/proto/tapedeck/v1/event";
 import { sourceName } from "@tapedeck/shared/source";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { testWriter } from "@tapedeck/shared/testing/log-messages";
-import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { seeded } from "@tapedeck/shared/testing/seeded";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, it } from "vitest";
-import { openTestLog } from "./processes.ts";
-import { type ServiceProcess, startServiceProcess } from "./service-process.ts";
+import type { ServiceProcess } from "./service-process.ts";
+import { startTwoGateways } from "./two-gateways.ts";
 
 const kills = 20;
 const maxWaiting = 40;
@@ -16,23 +14,7 @@ const maxWaiting = 40;
 it("a chat gets every failure through 20 kills of gateways, and each repetition has the same id and text", async () => {
   const random = seeded("chat kills");
   await using stack = new AsyncDisposableStack();
-  const nats = stack.use(await startTestNats({ syncAlways: true }));
-  const log = stack.use(await openTestLog(nats.url));
-  const receiver = stack.use(await startReceiver());
-  const env = {
-    TAPEDECK_SERVICES_KEY: "test-key",
-    TAPEDECK_NATS_URL: nats.url,
-    TAPEDECK_NATS_SYNC_ALWAYS: "true",
-    TAPEDECK_QUERY_ADDRESS: "127.0.0.1:1",
-    TAPEDECK_INGEST_ADDRESS: "127.0.0.1:1",
-    TAPEDECK_GATEWAY_SINK_HOSTS: "127.0.0.1",
-    // By default each gateway links to itself.
-    TAPEDECK_GATEWAY_PAGE_URL: "https://tapedeck.example",
-  };
-  const gateways = [
-    stack.use(await startServiceProcess("gateway", env)),
-    stack.use(await startServiceProcess("gateway", env)),
-  ] as const;
+  const { log, receiver, gateways } = await startTwoGateways(stack);
   await addSink(gateways[0], receiver.url);
   // Now and then the chat has a message, and is away before it answers.
   receiver.answer = () => (random.below(20) === 0 ? { status: 200, isLost: true } : { status: 200, body: "ok" });

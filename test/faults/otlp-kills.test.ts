@@ -1,19 +1,16 @@
 import { conventions, violationsOf } from "@tapedeck/gateway/sinks/format/otlp/testing/conventions";
 import { type ReceivedSpan, spansOf } from "@tapedeck/gateway/sinks/testing/received-spans";
-import { startReceiver } from "@tapedeck/gateway/sinks/testing/receiver";
 import { Span } from "@tapedeck/proto/opentelemetry/proto/trace/v1/trace";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { scenario, writeTogether } from "@tapedeck/query/testing/scenario";
 import { sourceName } from "@tapedeck/shared/source";
-import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { type Seeded, seeded } from "@tapedeck/shared/testing/seeded";
 import { until } from "@tapedeck/shared/testing/until";
 import { ulid } from "ulid";
 import { expect, it } from "vitest";
 import { faultyNetwork } from "./faulty-network.ts";
-import { openTestLog } from "./processes.ts";
-import { startServiceProcess } from "./service-process.ts";
 import { call, kill, listOf } from "./sink-kills.ts";
+import { startTwoGateways } from "./two-gateways.ts";
 
 const loops = 2_000;
 const developers = 20;
@@ -23,23 +20,8 @@ const exports = { first: "batched", second: "structured" } as const;
 it("2,000 loops exported twice through 20 kills give the same spans, none missing, and every tree whole", async () => {
   const random = seeded("otlp kills");
   await using stack = new AsyncDisposableStack();
-  const nats = stack.use(await startTestNats({ syncAlways: true }));
-  const log = stack.use(await openTestLog(nats.url));
-  const receiver = stack.use(await startReceiver());
+  const { log, receiver, gateways } = await startTwoGateways(stack);
   const network = stack.use(await faultyNetwork(receiver.port));
-  const env = {
-    TAPEDECK_SERVICES_KEY: "test-key",
-    TAPEDECK_NATS_URL: nats.url,
-    TAPEDECK_NATS_SYNC_ALWAYS: "true",
-    TAPEDECK_QUERY_ADDRESS: "127.0.0.1:1",
-    TAPEDECK_INGEST_ADDRESS: "127.0.0.1:1",
-    TAPEDECK_GATEWAY_SINK_HOSTS: "127.0.0.1",
-    TAPEDECK_GATEWAY_PAGE_URL: "https://tapedeck.example",
-  };
-  const gateways = [
-    stack.use(await startServiceProcess("gateway", env)),
-    stack.use(await startServiceProcess("gateway", env)),
-  ] as const;
   for (const [name, mode] of Object.entries(exports)) {
     const target = `http://127.0.0.1:${network.port}/${name}`;
     await call(gateways[0], "POST", "", { name, target, format: "otlp", mode, start: "start" });

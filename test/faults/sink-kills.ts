@@ -1,14 +1,13 @@
-import { type ReceivedEvent, type Receiver, startReceiver } from "@tapedeck/gateway/sinks/testing/receiver";
+import type { ReceivedEvent, Receiver } from "@tapedeck/gateway/sinks/testing/receiver";
 import { sourceName } from "@tapedeck/shared/source";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { testWriter } from "@tapedeck/shared/testing/log-messages";
-import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { type Seeded, seeded } from "@tapedeck/shared/testing/seeded";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect } from "vitest";
 import { type FaultyNetwork, faultyNetwork, type Weather } from "./faulty-network.ts";
-import { openTestLog } from "./processes.ts";
-import { type ServiceProcess, startServiceProcess } from "./service-process.ts";
+import type { ServiceProcess } from "./service-process.ts";
+import { startTwoGateways } from "./two-gateways.ts";
 
 export type SinkKills = { readonly gateway: number; readonly target: number; readonly network: number };
 
@@ -30,22 +29,8 @@ const weathers: readonly (Weather | "reset" | "cut")[] = ["hole", "deaf", "mute"
 export async function sinksLoseNothing(kills: SinkKills): Promise<void> {
   const random = seeded("sink kills");
   await using stack = new AsyncDisposableStack();
-  const nats = stack.use(await startTestNats({ syncAlways: true }));
-  const log = stack.use(await openTestLog(nats.url));
-  const receiver = stack.use(await startReceiver());
+  const { log, receiver, gateways } = await startTwoGateways(stack);
   const network = stack.use(await faultyNetwork(receiver.port));
-  const env = {
-    TAPEDECK_SERVICES_KEY: "test-key",
-    TAPEDECK_NATS_URL: nats.url,
-    TAPEDECK_NATS_SYNC_ALWAYS: "true",
-    TAPEDECK_QUERY_ADDRESS: "127.0.0.1:1",
-    TAPEDECK_INGEST_ADDRESS: "127.0.0.1:1",
-    TAPEDECK_GATEWAY_SINK_HOSTS: "127.0.0.1",
-  };
-  const gateways = [
-    stack.use(await startServiceProcess("gateway", env)),
-    stack.use(await startServiceProcess("gateway", env)),
-  ] as const;
   for (const mode of modes) {
     const target = `http://127.0.0.1:${network.port}/${mode}`;
     await call(gateways[0], "POST", "", { name: mode, target, mode, start: "start" });

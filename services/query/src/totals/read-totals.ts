@@ -3,7 +3,7 @@ import type { Database } from "../db/database.ts";
 import { bucketColumns, figures } from "../views/totals/buckets.ts";
 import { allProjects } from "../views/totals/totals.ts";
 
-/** Whose total it is, and of what. `project`: allProjects for the sums of a workspace. */
+/** A total is known by these. `project` is allProjects for the sums of a workspace. */
 export type TotalKey = Readonly<Record<"workspace" | "project" | "kind" | "outcome" | "phase", string>>;
 
 export type Total = TotalKey & {

@@ -34,13 +34,13 @@ beforeAll(async () => {
 
 function pageOf(options: Partial<TotalMetricsOptions> = {}): Promise<string> {
   const registry = createMetrics("query");
-  const usual = {
+  const defaults = {
     database: () => database,
     workspaces: async () => ["a-workspace"],
     by: "project",
     series: 12_000,
   } as const;
-  addTotals(registry, { ...usual, ...options });
+  addTotals(registry, { ...defaults, ...options });
   return registry.metrics();
 }
 

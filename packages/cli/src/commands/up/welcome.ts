@@ -11,7 +11,7 @@ export type Welcome = {
   readonly access: GatewayAccess;
   readonly addresses: Readonly<Record<string, string>>;
   readonly storeDir: string;
-  /** The settings file without sources because of which no demo plays; undefined: a demo plays, or is not wanted. */
+  /** The settings file without sources because of which no demo plays; undefined: a demo plays, or was turned off. */
   readonly demoOffBy?: string | undefined;
   /** "Alice B/shop" as its user wrote it, "alice-b/shop" as it is asked for, and the address that is dialled. */
   readonly sources: readonly WelcomeSource[];

@@ -107,7 +107,7 @@ it("parks an event that makes its target hang, once it hangs between two good te
   expect(on.sent.slice(last - 1, last + 2).map(({ isTest }) => isTest)).toEqual([true, false, true]);
 });
 
-it("delivers an event that is accepted when it is asked once more, and parks nothing", async () => {
+it("delivers an event that is accepted at another attempt, and parks nothing", async () => {
   let tries = 0;
   const on = harness(({ isTest }) => (isTest || ++tries > 10 ? ok : hung), "structured");
   await on.run(1);

@@ -58,7 +58,7 @@ it("gathers what comes in a moment, and no more than a request may have", async 
   expect(await last).toEqual(expect.arrayContaining([271, 300]));
 });
 
-it("passes what is not wanted, and what was given only when more is asked for", async () => {
+it("passes events that do not match, and those it gave only with the next request", async () => {
   const on = harness({ matches: ({ offset }) => sequenceOf(offset) % 10 === 0 });
   on.put(heldEvents(1, 5), heldEvents(6, 12));
   expect(await on.next()).toEqual([10]);

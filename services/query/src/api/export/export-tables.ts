@@ -21,7 +21,7 @@ import {
 /** Each has a connection to Postgres, and may take one of its cores. */
 const maxExports = 2;
 
-/** A fifteenth is left of usual rows, and the gateway's work with it. Another thread does it. */
+/** A fifteenth is left of typical rows, and the gateway's work with it. Another thread does it. */
 const compressed = promisify<Buffer, ZlibOptions, Buffer>(deflateRaw);
 
 type Message = NonNullable<ExportTablesResponse["body"]>;

@@ -27,7 +27,7 @@ type Sent = { readonly message: ChatMessage; readonly covers: number };
 
 /**
  * Messages by what each source was before, which is remembered with the cursor: after a kill the same events give the same messages. The
- * states after the events that may not be delivered yet are kept, so that it can be asked for these events again.
+ * states after the events that may not be delivered yet are kept, so that these events can be requested again.
  */
 export class ChatPass implements FormatPass {
   readonly #options: ChatPassOptions;
