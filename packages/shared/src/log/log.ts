@@ -225,6 +225,11 @@ export type FollowOptions = {
   readonly caughtUp?: (offset: Offset) => void;
   /** Called whenever nothing more is available now: every match up to this offset was delivered. */
   readonly reached?: (offset: Offset) => void;
+  /**
+   * It may get live events some 100 ms later than others. Where all followers of a log may, its messages gather meanwhile, and wake the
+   * process together. Default: false.
+   */
+  readonly isPatient?: boolean;
 };
 
 /** The stream that the positions belong to no longer exists. */

@@ -63,10 +63,10 @@ export function reportHoles(
         check.passTo(offset);
         report?.(offset);
       };
-      const { caughtUp, reached, signal } = options;
+      const { caughtUp, reached } = options;
       const follow = () =>
         log.followBatches(from, {
-          signal,
+          ...options,
           reached: behindHoles(reached),
           ...(caughtUp && { caughtUp: behindHoles(caughtUp) }),
         });

@@ -65,7 +65,11 @@ it("many followers that begin anywhere, at any time and pace, see each event onc
     const follower: Follower = { want, after, seen: [] };
     const slow = chance(0.2);
     followers.push(follower);
-    const options = { signal: abort.signal, caughtUp: (end: Offset) => void caughtUp.push(end) };
+    const options = {
+      signal: abort.signal,
+      caughtUp: (end: Offset) => void caughtUp.push(end),
+      isPatient: chance(0.5),
+    };
     const events = log.reader.follow({ afterOffset: after, subjects: want.map(sourceFilter) }, options);
     running.push(
       (async () => {

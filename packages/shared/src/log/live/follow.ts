@@ -90,7 +90,7 @@ class Follower {
     this.#deps = deps;
     this.#subjects = subjects;
     this.#options = options;
-    this.#watch = watches.open(subjects);
+    this.#watch = watches.open(subjects, { isPatient: options.isPatient ?? false });
     this.#done = afterOffset;
     this.#isCaughtUp = options.caughtUp === undefined;
     watches.setEager(this.#watch, !this.#isCaughtUp);

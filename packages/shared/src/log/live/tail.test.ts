@@ -5,6 +5,7 @@ import { testWriter } from "../../testing/log-messages.ts";
 import { startTestLog, testSources, testStream } from "../../testing/test-log.ts";
 import { until } from "../../testing/until.ts";
 import { endOf, logStart, offsetOf } from "../offset.ts";
+import type { PullRequest } from "../reading/consumer.ts";
 import { messageReader, type ReadMessage } from "../reading/decode.ts";
 import { type Gathering, openTail } from "./tail.ts";
 
@@ -150,4 +151,28 @@ it("messages gather for so long, and those that come next gather again", async (
     await until(() => log.tail.now()?.last === endOf(count), { message: `message ${count}` });
     expect(waits).toBe(count);
   }
+});
+
+it("messages gather while every follower is patient, and come one by one as soon as one is not", async () => {
+  await using log = await startTail();
+  const { tail, nc } = log;
+  const pulls: PullRequest[] = [];
+  nc.subscribe(`$JS.API.CONSUMER.MSG.NEXT.${testStream}.>`, {
+    callback: (_, msg) => void pulls.push(msg.json<PullRequest>()),
+  });
+  const newest = (batch: number) =>
+    until(() => pulls.at(-1)?.batch === batch && !pulls.at(-1)?.no_wait, { message: `a pull of ${batch}` });
+  tail.watches.open([], { isPatient: true });
+  const writer = testWriter(log.writer, alice);
+  await writer.append(2);
+  await until(() => tail.now()?.last === endOf(2), { message: "what has gathered" });
+  await newest(1);
+  expect(pulls.some(({ no_wait }) => no_wait)).toBe(true);
+  const impatient = tail.watches.open([]);
+  await writer.append(1);
+  await until(() => tail.now()?.last === endOf(3), { message: "a message at once" });
+  await newest(1_000);
+  tail.watches.close(impatient);
+  await writer.append(1_000);
+  await newest(1);
 });

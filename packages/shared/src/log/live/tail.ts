@@ -9,6 +9,7 @@
 //    replaced ends the tail.
 // 4. An erased session leaves the ring before its erasure is delivered to any follower.
 // 5. A log to which nothing comes costs nothing: after a pull without a message the tail sleeps until one is published.
+// 6. Messages gather while every follower is patient: they wake the process together. The first impatient one ends that.
 // Why a server that is cut off is left: docs/decisions/0040-a-server-that-is-cut-off.md.
 import { ownChannel } from "../../events/kinds.ts";
 import { backoff, delay } from "../../sync/delay.ts";
@@ -55,6 +56,8 @@ export type TailDeps = StreamAccess & {
 };
 
 const defaultLimits: RingLimits = { entries: 4_096, bytes: 32 * 1024 * 1024 };
+/** How long the first message waits for others while every follower is patient. */
+const gatherMs = 100;
 const heartbeatMs = 500;
 const lostAfterMs = 1_500;
 /** A server alone loses no message without losing the connection. Between the servers of a cluster one may be lost. */
@@ -67,7 +70,10 @@ const asTheyCome = { ...many, ...patience };
 const theFirst = { batch: 1, ...patience };
 const whatIsThere = { ...many, no_wait: true };
 
-/** Lets messages gather for a reader that may wait, which is woken once for all of them: waking it costs as much as several of them. */
+/**
+ * Lets messages gather for followers that may wait, which are woken once for all of them: waking costs as much as several messages.
+ * Default: for 100 ms while every follower is patient.
+ */
 export type Gathering = {
   /** How long the first message waits for others; called once for each. */
   readonly waitMs: () => number;
@@ -86,6 +92,7 @@ class LogTail implements Tail {
   readonly #closing = new AbortController();
   readonly #running: Promise<void>;
   readonly watches = new Watches();
+  readonly #gathering: PumpDeps["gathering"];
   #entries: Ring<SharedEvent> | undefined;
   /** The last message that was read. */
   #last: Sequence = 0;
@@ -98,6 +105,8 @@ class LogTail implements Tail {
 
   constructor(deps: TailDeps) {
     this.#deps = deps;
+    this.#gathering =
+      deps.gathering === undefined ? gatheringOf(this.watches) : { ...deps.gathering, gathers: () => true };
     void this.#watchConnection();
     this.#running = this.#run();
   }
@@ -179,7 +188,7 @@ class LogTail implements Tail {
     };
     const judge = (message: Delivered) =>
       this.#judgeJump(entries, leader, message).then(passDropped, () => unjudged.abort());
-    const pump = new Pump(this.#deps, consumer, (message) => {
+    const pump = new Pump({ ...this.#deps, gathering: this.#gathering }, consumer, (message) => {
       if (this.#held !== undefined) this.#held.push(message);
       else if (message.seq > this.#last + 1) void judge(message);
       else {
@@ -267,6 +276,16 @@ class LogTail implements Tail {
   }
 }
 
+/** Messages gather while every follower is patient. */
+function gatheringOf(watches: Watches): PumpDeps["gathering"] {
+  return {
+    gathers: () => !watches.isAwaited,
+    waitMs: () => gatherMs,
+    isAwaited: () => watches.isAwaited,
+    onAwaited: (wake) => watches.onAwaited(wake),
+  };
+}
+
 /** Decides by the subject, which ends with the channel and the noun of the kind. */
 function mayErase({ tokens }: SharedEvent): boolean {
   const noun = tokens.at(-1);
@@ -292,9 +311,14 @@ function endsPull({ code, description }: Exclude<PullAnswer, { readonly type: "m
   throw new Error(`the log answered ${code} ${description}`);
 }
 
+type PumpDeps = StreamAccess & {
+  /** `gathers`: whether the messages of the next pull do. */
+  readonly gathering: Gathering & { readonly gathers: () => boolean };
+};
+
 /** Pulls from a consumer, and gives what comes to `accept`. */
 class Pump {
-  readonly #deps: StreamAccess & Pick<TailDeps, "gathering">;
+  readonly #deps: PumpDeps;
   readonly #consumer: Consumer;
   readonly #accept: (message: Delivered) => void;
   readonly #end = Promise.withResolvers<void>();
@@ -309,16 +333,12 @@ class Pump {
   #gathered: Delivered[] = [];
   #gathering: Timer | undefined;
 
-  constructor(
-    deps: StreamAccess & Pick<TailDeps, "gathering">,
-    consumer: Consumer,
-    accept: (message: Delivered) => void,
-  ) {
+  constructor(deps: PumpDeps, consumer: Consumer, accept: (message: Delivered) => void) {
     this.#deps = deps;
     this.#consumer = consumer;
     this.#accept = accept;
     this.#silence = startTimer(this.#suspectSilence, lostAfterMs);
-    deps.gathering?.onAwaited(this.#pullRest);
+    deps.gathering.onAwaited(this.#pullRest);
   }
 
   /**
@@ -348,13 +368,15 @@ class Pump {
 
   /** More is there than a pull may bring. */
   #pullOn(): void {
-    this.#acceptGathered();
-    this.#pull(this.#request);
+    if (this.#request === whatIsThere) {
+      this.#acceptGathered();
+      this.#pull(whatIsThere);
+    } else this.#pullNew();
   }
 
   #pullNew(): void {
     this.#acceptGathered();
-    this.#pull(this.#deps.gathering === undefined ? asTheyCome : theFirst);
+    this.#pull(this.#deps.gathering.gathers() ? theFirst : asTheyCome);
   }
 
   #pull(request: PullRequest): void {
@@ -392,7 +414,7 @@ class Pump {
   }
 
   #gather(message: Delivered): void {
-    const { waitMs, isAwaited } = this.#deps.gathering as Gathering;
+    const { waitMs, isAwaited } = this.#deps.gathering;
     this.#gathered.push(message);
     if (isAwaited()) this.#pullRest();
     else this.#gathering = startTimer(this.#pullRest, waitMs());

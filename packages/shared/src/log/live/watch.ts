@@ -8,6 +8,7 @@ const maxQueued = 1_024;
 export class Watch {
   /** Empty: everything matches. */
   readonly subjects: readonly string[];
+  readonly isPatient: boolean;
   readonly #schedule: (goOn: () => void) => void;
   #queue: number[] = [];
   #first = 0;
@@ -16,8 +17,9 @@ export class Watch {
   #goOn: (() => void) | undefined;
 
   /** `schedule` determines when a woken follower continues. */
-  constructor(subjects: readonly string[], schedule: (goOn: () => void) => void) {
+  constructor(subjects: readonly string[], schedule: (goOn: () => void) => void, isPatient = false) {
     this.subjects = subjects;
+    this.isPatient = isPatient;
     this.#schedule = schedule;
   }
 

@@ -13,23 +13,38 @@ export class Watches {
   readonly #unfiltered = new Set<Watch>();
   /** Those that wait for a certain end of the log, whatever stands there. */
   readonly #eager = new Set<Watch>();
+  /** How many want each event at once. */
+  #impatient = 0;
+  #onAwaited = (): void => {};
   readonly #index = new SubjectIndex<Watch>();
   readonly #turns = new Turns();
   #report: Timer | undefined;
 
-  open(subjects: readonly string[]): Watch {
-    const watch = new Watch(subjects, (goOn) => this.#turns.add(goOn));
+  open(subjects: readonly string[], { isPatient = false } = {}): Watch {
+    const watch = new Watch(subjects, (goOn) => this.#turns.add(goOn), isPatient);
     this.#all.add(watch);
+    if (!isPatient && this.#impatient++ === 0) this.#onAwaited();
     if (subjects.length === 0) this.#unfiltered.add(watch);
     for (const subject of subjects) this.#index.add(subject, watch);
     return watch;
   }
 
   close(watch: Watch): void {
-    this.#all.delete(watch);
+    if (!this.#all.delete(watch)) return;
+    if (!watch.isPatient) this.#impatient--;
     this.#unfiltered.delete(watch);
     this.#eager.delete(watch);
     for (const subject of watch.subjects) this.#index.delete(subject, watch);
+  }
+
+  /** Whether somebody wants each event at once. */
+  get isAwaited(): boolean {
+    return this.#impatient > 0;
+  }
+
+  /** Calls `wake`, and no other listener, when the first one comes who wants each event at once. */
+  onAwaited(wake: () => void): void {
+    this.#onAwaited = wake;
   }
 
   /** Whether each event wakes it. */

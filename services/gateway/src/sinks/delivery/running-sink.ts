@@ -209,7 +209,7 @@ export class RunningSink implements AsyncDisposable {
     const reached = (offset: Offset) => gatherer.reached(offset);
     const batches = log.followBatches(
       { afterOffset: cursor.offset, subjects: toSubjects(read, workspace) },
-      { signal: AbortSignal.any([over, left.signal]), reached },
+      { signal: AbortSignal.any([over, left.signal]), reached, isPatient: true },
     );
     const gatherer = new Gatherer(batches, {
       gatherMs: mode === "batched" ? times.gatherMs : 0,
