@@ -63,3 +63,11 @@ it("without a program that shows notices nothing happens", () => {
   vi.stubEnv("PATH", folder);
   expect(() => new Desktop().show(hostile)).not.toThrow();
 });
+
+it("a notifier that the system refuses to start disturbs nothing", () => {
+  installNoticeProgram(folder, "notify-send");
+  vi.stubEnv("PATH", `${folder}:${process.env.PATH}`);
+  // More than Linux takes in one variable.
+  vi.stubEnv("TAPEDECK_LARGE", "x".repeat(200_000));
+  expect(() => new Desktop().show(hostile)).not.toThrow();
+});

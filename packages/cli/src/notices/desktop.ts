@@ -1,4 +1,4 @@
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { startTimer, stopTimer } from "@tapedeck/shared/sync/timers";
 import { plainLine } from "../display/plain-line.ts";
 import { onPath } from "../on-path.ts";
@@ -39,12 +39,22 @@ export class Desktop {
       title: cut(plainLine(title), maxTitle),
       text: cut(text.split("\n").map(plainLine).join("\n"), maxText),
     };
-    const { TAPEDECK_TOKEN: _, ...env } = process.env;
-    const child = spawn(this.#program, argumentsOf[this.#program](shown), { env, stdio: "ignore", detached: true });
+    const child = started(this.#program, argumentsOf[this.#program](shown));
+    if (child === undefined) return;
     child.unref();
     const timer = startTimer(() => child.kill("SIGKILL"), timeoutMs).unref();
     const ended = () => stopTimer(timer);
     child.once("exit", ended).once("error", ended);
+  }
+}
+
+/** Undefined: the system has not even tried to start it, as for want of memory. */
+function started(program: Program, args: readonly string[]): ChildProcess | undefined {
+  const { TAPEDECK_TOKEN: _, ...env } = process.env;
+  try {
+    return spawn(program, args, { env, stdio: "ignore", detached: true });
+  } catch {
+    return undefined;
   }
 }
 

@@ -120,6 +120,16 @@ it("many sources that fail at once are shown in one notice", () => {
   expect(shown).toEqual([{ title: "30 sources failed", text: [...lines, "and 25 more"].join("\n") }]);
 });
 
+it("sources that fail one after the other do not delay the notice about the first one", () => {
+  const { shown, start, loop, passes } = harness();
+  start();
+  for (let one = 0; one < 5; one++) {
+    loop(one, "failed", `acme/dev${one}/shop/skaffold`);
+    passes(1_000);
+  }
+  expect(shown).toMatchObject([{ title: "3 sources failed" }]);
+});
+
 it("a failure from before is not shown, but that the source is good again is", () => {
   const { shown, start, before, loop, passes } = harness();
   before(0, "failed");

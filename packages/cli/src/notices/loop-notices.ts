@@ -133,7 +133,10 @@ export class LoopNotices implements Disposable {
     const { gapMs, causeMs } = this.#times;
     const dueOf = ([source, { since, known }]: [string, Pending]) =>
       known.isRed && isCauseDue(this.#now?.get(source)) ? since + causeMs : since;
-    const due = Math.max(this.#shownAt + gapMs, ...[...this.#pending].map(dueOf));
+    const pending = [...this.#pending];
+    // Sources that fail one after the other must not delay the first one for ever.
+    const latest = Math.min(...pending.map(([, { since }]) => since)) + causeMs;
+    const due = Math.max(this.#shownAt + gapMs, Math.min(latest, Math.max(...pending.map(dueOf))));
     this.#timer = startTimer(() => this.flush(), Math.max(0, due - Date.now())).unref();
   }
 }
