@@ -200,11 +200,11 @@ class SinkCalls implements SinksApi {
     for (const { position } of parked) {
       const at = parsePosition(position);
       if (at === undefined || !belongsToLog(log, at) || caller.signal.aborted) continue;
-      const result = await retryParked(found, { log, offset: at.offset }, this.#deps, caller.signal);
+      const { result, wasSent } = await retryParked(found, { log, offset: at.offset }, this.#deps, caller.signal);
       if (result.accepted) await this.#deps.sinks.store().remove({ workspace, sink, type: "parked", place: position });
       items.push({ position, ...result });
       // The others would wait for as long.
-      if (!result.accepted && result.status === null) break;
+      if (!result.accepted && result.status === null && wasSent) break;
     }
     const accepted = items.filter((one) => one.accepted).length;
     this.#deps.audit("sink.parked-retried", caller, { sink, accepted, refused: items.length - accepted });

@@ -1,3 +1,5 @@
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { LogReplacedError } from "@tapedeck/shared/log/log";
 import type { Format } from "../format/format.ts";
 import type { ReceivedAnswer, TargetAnswer } from "../target/http-target.ts";
 
@@ -48,6 +50,16 @@ export function classOf(answer: TargetAnswer, now: Date, { errorIn }: Pick<Forma
     error: errorText(answer, stated),
     retryAfterMs: retryAfterMs(answer.retryAfter, now),
   };
+}
+
+/**
+ * An event that its format can't write, such as one with an impossible time, is refused for good.
+ * @throws the cause, if it is an error of the log
+ */
+export function unwritten(cause: unknown): Refused {
+  if (cause instanceof TapedeckError || cause instanceof LogReplacedError) throw cause;
+  const error = `the event can't be written: ${cause instanceof Error ? cause.message : String(cause)}`;
+  return { type: "refused", isFinal: true, isAway: false, status: undefined, error, retryAfterMs: undefined };
 }
 
 function isSuccess(status: number): boolean {

@@ -9,20 +9,19 @@ import type { CauseOf, FormatReader, FormattedSink, SinkRequest } from "../forma
 import { formatOf } from "../format/formats.ts";
 import type { SinkSettings } from "../settings.ts";
 import { HttpTarget } from "../target/http-target.ts";
-import { classOf } from "./answers.ts";
+import { classOf, type Refused, unwritten } from "./answers.ts";
 import type { ActiveSink } from "./running-sinks.ts";
 import { continued, startOffset } from "./start-offset.ts";
+
+/** `wasSent`: there was something to send, and it was sent. */
+type ByHandResult = { readonly result: SentResult; readonly wasSent: boolean };
 
 type ByHandDeps = { readonly settings: Pick<SinkSettings, "allowed" | "page">; readonly causeOf: CauseOf };
 
 /** Sends a request without an event, once. */
-export function testSink(sink: ActiveSink, deps: ByHandDeps, signal: AbortSignal): Promise<SentResult> {
-  return send(
-    sink,
-    { epoch: "", requests: async (formatted) => [formatOf(sink.definition).test(new Date(), formatted)] },
-    deps,
-    signal,
-  );
+export async function testSink(sink: ActiveSink, deps: ByHandDeps, signal: AbortSignal): Promise<SentResult> {
+  const requests = async (formatted: FormattedSink) => [formatOf(sink.definition).test(new Date(), formatted)];
+  return (await send(sink, { epoch: "", requests }, deps, signal)).result;
 }
 
 /** What may happen to the events that the sink delivers, from its start on and next; null: nothing of note. */
@@ -59,13 +58,13 @@ async function isOld(log: LogReader, from: ReadFrom, signal: AbortSignal): Promi
 
 const oldMs = 24 * 3_600_000;
 
-/** Sends a parked event, once. */
+/** Sends a parked event, once. One that its format can't write is refused. */
 export async function retryParked(
   sink: ActiveSink,
   { log, offset }: { readonly log: FormatReader & Pick<LogReader, "epoch">; readonly offset: Offset },
   deps: ByHandDeps,
   signal: AbortSignal,
-): Promise<SentResult> {
+): Promise<ByHandResult> {
   const events = (await Array.fromAsync(log.read([offset], signal))).map((recorded) => ({
     recorded,
     position: formatPosition({ epoch: log.epoch, offset }),
@@ -83,20 +82,28 @@ async function send(
   { epoch, requests }: ToSend,
   deps: ByHandDeps,
   signal: AbortSignal,
-): Promise<SentResult> {
+): Promise<ByHandResult> {
   const { mode, filter, live = false, template, secret, headers, target: url } = definition;
   const format = formatOf(definition);
   const sink = { workspace, name, mode, filter, live, secret, epoch, page: deps.settings.page, template };
+  const made = await requests(sink).catch(unwritten);
+  if ("type" in made) return { result: refusedBy(made, null), wasSent: false };
+  // What is read after the caller has left is not all that there is.
+  if (signal.aborted) return { result: { accepted: false, status: null, error: "stopped" }, wasSent: true };
   using target = new HttpTarget({ url, allowed: deps.settings.allowed });
   let status: number | null = null;
-  for (const request of await requests(sink)) {
+  for (const request of made) {
     const at = new Date();
     const body = Buffer.from(request.body);
     const all = { ...request.headers, ...headers, ...format.headersOf?.({ id: request.id, body }, at, sink) };
     const answer = await target.post({ body, headers: all }, signal);
     const result = classOf(answer, at, format);
     status = answer.type === "answer" ? answer.status : null;
-    if (result.type === "refused") return { accepted: false, status, error: result.error };
+    if (result.type === "refused") return { result: refusedBy(result, status), wasSent: true };
   }
-  return { accepted: true, status, error: null };
+  return { result: { accepted: true, status, error: null }, wasSent: made.length > 0 };
+}
+
+function refusedBy({ error }: Refused, status: number | null): SentResult {
+  return { accepted: false, status, error };
 }
