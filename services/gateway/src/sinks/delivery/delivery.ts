@@ -1,5 +1,4 @@
-import { TapedeckError } from "@tapedeck/shared/errors/errors";
-import { type HeldEvent, LogReplacedError } from "@tapedeck/shared/log/log";
+import type { HeldEvent } from "@tapedeck/shared/log/log";
 import type { Offset } from "@tapedeck/shared/log/offset";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
@@ -13,7 +12,7 @@ import type {
   SinkRequest,
 } from "../format/format.ts";
 import type { HttpTarget } from "../target/http-target.ts";
-import { type AnswerClass, classOf, isAboutContent, type Refused } from "./answers.ts";
+import { type AnswerClass, classOf, isAboutContent, type Refused, unwritten } from "./answers.ts";
 import { maxBytesPerRequest, maxEventsPerRequest, maxTries, type SinkTimes, triesOfBatch } from "./times.ts";
 
 export type DeliveryListener = {
@@ -35,6 +34,13 @@ export type DeliveryOptions = {
   readonly times: Pick<SinkTimes, "retryMs" | "maxRetryMs">;
   readonly listener: DeliveryListener;
   readonly opening: FormatOpening;
+};
+
+type SendResult = {
+  readonly covered: number;
+  readonly refused: Refused | undefined;
+  readonly count: number;
+  readonly request?: SinkRequest;
 };
 
 /**
@@ -66,7 +72,7 @@ export class Delivery {
     for (let rest = events; rest.length > 0 && !signal.aborted; ) {
       const chunk = chunkOf(rest, this.#size);
       const readable = this.#readable(chunk);
-      const { covered, refused, count } = await this.#send(readable, signal);
+      const { covered, refused, count, request } = await this.#send(readable, signal);
       if (refused === undefined) {
         const last = chunk.at(-1);
         if (last !== undefined) listener.delivered(last.offset, readable.length);
@@ -81,8 +87,11 @@ export class Delivery {
         rest = rest.filter(({ offset }) => offset > before);
       }
       if (signal.aborted) return;
-      const settled = await this.#refused(readable.slice(covered, covered + count), refused, signal);
-      if (settled !== undefined) rest = rest.filter(({ offset }) => offset > settled);
+      const own = request?.of === undefined ? readable.slice(covered, covered + count) : [request.of];
+      const settled = await this.#refused(own, refused, signal);
+      if (settled === undefined) continue;
+      rest = rest.filter(({ offset }) => offset > settled);
+      if (request !== undefined) this.#pass.settled?.(request.id);
     }
   }
 
@@ -95,15 +104,13 @@ export class Delivery {
     return this.#pass.dueAt?.();
   }
 
-  /** Sends what is due; true when it is accepted. Otherwise it has waited as after each failure, and stays due. */
+  /** Sends what is due; true when it is accepted or parked. Otherwise it has waited as after each failure, and the rest stays due. */
   async deliverDue(now: number, signal: AbortSignal): Promise<boolean> {
     for (const request of (await this.#pass.dueRequests?.(now, signal)) ?? []) {
       if (signal.aborted) return false;
       const answer = await this.#post(request, signal);
-      if (answer.type === "accepted") continue;
-      this.#options.listener.failing(answer);
-      await delay(Math.max(this.#retry.next(), answer.retryAfterMs ?? 0), signal);
-      return false;
+      if (answer.type === "refused" && (await this.#refused([request.of], answer, signal)) === undefined) return false;
+      this.#pass.settled?.(request.id);
     }
     if (signal.aborted) return false;
     this.#pass.dueDelivered?.(now);
@@ -111,8 +118,8 @@ export class Delivery {
     return true;
   }
 
-  /** How many events are accepted and, if one was not, why, and how many events its request has. */
-  async #send(events: readonly SinkEvent[], signal: AbortSignal) {
+  /** How many events are accepted and, if one was not, why, by which request, and how many events that has. */
+  async #send(events: readonly SinkEvent[], signal: AbortSignal): Promise<SendResult> {
     let covered = 0;
     const requests = await this.#requests(events, signal);
     if (signal.aborted) return { covered, refused: stopped, count: 0 };
@@ -121,20 +128,18 @@ export class Delivery {
       const answer = await this.#post(request, signal);
       // An event may have several requests, of which only the last one covers it.
       const count = Math.max(1, request.covers - covered);
-      if (answer.type === "refused") return { covered, refused: answer, count };
+      if (answer.type === "refused") return { covered, refused: answer, count, request };
+      this.#pass.settled?.(request.id);
       covered = request.covers;
     }
     return { covered, refused: undefined, count: 0 };
   }
 
-  /** An event that can't be written, such as one with an impossible time, is refused for good. */
   async #requests(events: readonly SinkEvent[], signal: AbortSignal): Promise<readonly SinkRequest[] | Refused> {
     try {
       return await this.#pass.requests(events, signal);
     } catch (cause) {
-      if (cause instanceof TapedeckError || cause instanceof LogReplacedError) throw cause;
-      const error = `the event can't be written: ${cause instanceof Error ? cause.message : String(cause)}`;
-      return { type: "refused", isFinal: true, isAway: false, status: undefined, error, retryAfterMs: undefined };
+      return unwritten(cause);
     }
   }
 

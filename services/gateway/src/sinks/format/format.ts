@@ -34,6 +34,14 @@ export type SinkRequest = {
   readonly headers: Readonly<Record<string, string>>;
   /** How many of the batch's events, from its first on, are delivered when this and all earlier requests are accepted. */
   readonly covers: number;
+  /** The event that it is about, where that is none of the batch's. */
+  readonly of?: SinkEvent;
+};
+
+/** A request that belongs to none of the batch's events. */
+export type DueRequest = SinkRequest & {
+  /** The event that it is about, which is parked if the target refuses the request. */
+  readonly of: SinkEvent;
 };
 
 /** A request as it is sent. */
@@ -81,9 +89,11 @@ export type FormatPass = {
   /** When requests are due that belong to no event, in ms since 1970, if no event comes before; undefined: none are. */
   dueAt?(): number | undefined;
   /** Those that are due. */
-  dueRequests?(now: number, signal: AbortSignal): Promise<readonly SinkRequest[]>;
-  /** They are accepted. */
+  dueRequests?(now: number, signal: AbortSignal): Promise<readonly DueRequest[]>;
+  /** All of them are accepted or parked. */
   dueDelivered?(now: number): void;
+  /** The request with this id is accepted, or its event is parked: it need not be made again with others that are not. */
+  settled?(id: string): void;
 };
 
 /** How events become requests of a kind of receiver. */

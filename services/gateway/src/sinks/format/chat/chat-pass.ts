@@ -1,102 +1,105 @@
 import type { Offset } from "@tapedeck/shared/log/offset";
-import { logStart } from "@tapedeck/shared/log/offset";
+import { parsePosition } from "@tapedeck/shared/log/position";
 import { z } from "zod";
-import type { CauseOf, FormatPass, FormattedSink, SinkEvent, SinkRequest } from "../format.ts";
-import { type ChatMessage, type ChatState, dueAt, flushed, foldChat, unknownState } from "./chat-state.ts";
+import type {
+  CauseOf,
+  DueRequest,
+  FormatPass,
+  FormatReader,
+  FormattedSink,
+  SinkEvent,
+  SinkRequest,
+} from "../format.ts";
+import { type ChatMessage, type ChatState, foldChat } from "./chat-state.ts";
+import { ChatStates } from "./chat-states.ts";
 import { type ChatCause, chatValues, type Dialect } from "./chat-values.ts";
 import { type ChatTemplate, filled } from "./template.ts";
-
-/** The sources that need to be remembered, and how each is. */
-type World = ReadonlyMap<string, ChatState>;
 
 export type ChatPassOptions = {
   readonly sink: FormattedSink;
   readonly template: ChatTemplate;
   readonly dialect: Dialect;
+  readonly reader: Pick<FormatReader, "read">;
   readonly memory: string | undefined;
   readonly causeOf: CauseOf;
   /** Between two messages about a source. */
   readonly intervalMs: number;
 };
 
-/** The most sources that are remembered: those that changed last. */
-const maxSources = 2_000;
 const maxCauses = 1_000;
-
-type Sent = { readonly message: ChatMessage; readonly covers: number };
+const maxSettled = 5_000;
 
 /**
- * Messages by what each source was before, which is remembered with the cursor: after a kill the same events give the same messages. The
- * states after the events that may not be delivered yet are kept, so that these events can be requested again.
+ * Messages by what each source was before, which is remembered with the cursor: after a kill the same events give the same messages. A
+ * message that is accepted is not requested again together with others that are not.
  */
 export class ChatPass implements FormatPass {
   readonly #options: ChatPassOptions;
-  #worlds: { readonly offset: Offset; readonly world: World }[];
+  readonly #states: ChatStates;
   readonly #causes = new Map<string, Promise<ChatCause | undefined>>();
+  /** The ids of the last messages that were accepted or parked. */
+  readonly #settled = new Set<string>();
 
   constructor(options: ChatPassOptions) {
     this.#options = options;
-    this.#worlds = [{ offset: logStart, world: worldIn(options.memory) }];
+    this.#states = new ChatStates(statesIn(options.memory));
   }
 
   async requests(events: readonly SinkEvent[], signal: AbortSignal): Promise<readonly SinkRequest[]> {
     const [first] = events;
     if (first === undefined) return [];
     const { intervalMs } = this.#options;
-    let world = this.#goBackTo(first.recorded.offset);
-    const sent: Sent[] = [];
+    this.#states.goBackTo(first.recorded.offset);
+    const requests: Promise<SinkRequest | undefined>[] = [];
     for (const [index, { recorded, position }] of events.entries()) {
       const { event, offset } = recorded;
       const at = recorded.recordedAt.getTime();
-      if (isAnyDue(world, at, intervalMs)) {
-        const next = new Map(world);
-        for (const message of flushInto(next, at, intervalMs)) sent.push({ message, covers: index });
-        world = next;
-      }
-      const before = world.get(event.source) ?? unknownState;
+      for (const due of this.#states.due(at, intervalMs)) requests.push(this.#heldRequest(due, index, signal));
+      this.#states.flush(at, intervalMs, offset);
+      const before = this.#states.of(event.source);
       const { state, message } = foldChat(before, { event, position, at, intervalMs });
-      if (message !== undefined) sent.push({ message, covers: index + 1 });
+      if (message !== undefined && !this.#settled.has(message.id))
+        requests.push(this.#request(message, index + 1, signal));
       // Most events change nothing.
-      if (state !== before) world = withState(world, event.source, state, at - intervalMs);
-      this.#worlds.push({ offset, world });
+      if (state !== before) this.#states.change(event.source, state, { offset, freeSince: at - intervalMs });
     }
-    return Promise.all(sent.map((one) => this.#request(one, signal)));
+    return (await Promise.all(requests)).filter((request) => request !== undefined);
+  }
+
+  settled(id: string): void {
+    this.#settled.add(id);
+    const [oldest] = this.#settled;
+    if (this.#settled.size > maxSettled && oldest !== undefined) this.#settled.delete(oldest);
   }
 
   memory(offset: Offset): string {
-    const { world } = this.#worlds.findLast((one) => one.offset <= offset) ?? { world: new Map() };
-    return JSON.stringify([...world]);
+    return JSON.stringify(this.#states.entriesAt(offset));
   }
 
   dueAt(): number | undefined {
-    const due = [...this.#now().values()].flatMap((state) => dueAt(state, this.#options.intervalMs) ?? []);
-    return due.length === 0 ? undefined : Math.min(...due);
+    return this.#states.dueAt(this.#options.intervalMs);
   }
 
-  async dueRequests(now: number, signal: AbortSignal): Promise<readonly SinkRequest[]> {
-    const messages = flushInto(new Map(this.#now()), now, this.#options.intervalMs);
-    return Promise.all(messages.map((message) => this.#request({ message, covers: 0 }, signal)));
+  async dueRequests(now: number, signal: AbortSignal): Promise<readonly DueRequest[]> {
+    const due = this.#states.due(now, this.#options.intervalMs);
+    const requests = await Promise.all(due.map((message) => this.#heldRequest(message, 0, signal)));
+    return requests.filter((request) => request !== undefined);
   }
 
   dueDelivered(now: number): void {
-    const world = new Map(this.#now());
-    flushInto(world, now, this.#options.intervalMs);
-    const last = this.#worlds.pop();
-    this.#worlds.push({ offset: last?.offset ?? logStart, world });
+    this.#states.flush(now, this.#options.intervalMs);
   }
 
-  #now(): World {
-    return this.#worlds.at(-1)?.world ?? new Map();
+  /** Undefined: it was sent already, or its event is erased or has expired since. */
+  async #heldRequest(message: ChatMessage, covers: number, signal: AbortSignal): Promise<DueRequest | undefined> {
+    const offset = parsePosition(message.id)?.offset;
+    if (offset === undefined || this.#settled.has(message.id)) return undefined;
+    const [recorded] = await Array.fromAsync(this.#options.reader.read([offset], signal));
+    if (recorded === undefined) return undefined;
+    return { ...(await this.#request(message, covers, signal)), of: { recorded, position: message.id } };
   }
 
-  /** What was before an event; what came after it is forgotten. */
-  #goBackTo(offset: Offset): World {
-    const base = this.#worlds.findLast((one) => one.offset < offset) ?? { offset: logStart, world: new Map() };
-    this.#worlds = [base];
-    return base.world;
-  }
-
-  async #request({ message, covers }: Sent, signal: AbortSignal): Promise<SinkRequest> {
+  async #request(message: ChatMessage, covers: number, signal: AbortSignal): Promise<SinkRequest> {
     const { sink, template, dialect } = this.#options;
     const cause = message.type === "failed" ? await this.#causeOf(message, signal) : undefined;
     return {
@@ -122,45 +125,6 @@ export class ChatPass implements FormatPass {
   }
 }
 
-/** Sends the held messages that are due, in the order in which they are. */
-function flushInto(world: Map<string, ChatState>, at: number, intervalMs: number): readonly ChatMessage[] {
-  const due = [...world]
-    .flatMap(([source, state]) => {
-      const time = dueAt(state, intervalMs);
-      return time === undefined || time > at ? [] : [{ source, state, time }];
-    })
-    .toSorted((a, b) => a.time - b.time);
-  return due.flatMap(({ source, state }) => {
-    const { state: after, message } = flushed(state, intervalMs);
-    world.set(source, after);
-    return message ?? [];
-  });
-}
-
-function isAnyDue(world: World, at: number, intervalMs: number): boolean {
-  for (const state of world.values()) if ((dueAt(state, intervalMs) ?? Number.POSITIVE_INFINITY) <= at) return true;
-  return false;
-}
-
-/** A good source is forgotten when its next message needs not to wait any more. */
-function isWorthKeeping(state: ChatState, freeSince: number): boolean {
-  const { isRed, isReportedRed, unreported, messageAt = Number.NEGATIVE_INFINITY, held, failedIn, workedIn } = state;
-  return (
-    isRed || isReportedRed || unreported > 0 || messageAt > freeSince || (held ?? failedIn ?? workedIn) !== undefined
-  );
-}
-
-function withState(before: World, source: string, state: ChatState, freeSince: number): World {
-  const world = new Map(before);
-  world.delete(source);
-  if (isWorthKeeping(state, freeSince)) world.set(source, state);
-  for (const oldest of world.keys()) {
-    if (world.size <= maxSources) break;
-    world.delete(oldest);
-  }
-  return world;
-}
-
 const messageSchema = z.object({
   id: z.string(),
   type: z.enum(["failed", "good"]),
@@ -174,7 +138,7 @@ const messageSchema = z.object({
   redMs: z.number().optional(),
 });
 
-const worldSchema = z.array(
+const statesSchema = z.array(
   z.tuple([
     z.string(),
     z.object({
@@ -192,10 +156,10 @@ const worldSchema = z.array(
 );
 
 /** Nothing for what another version has written. */
-function worldIn(memory: string | undefined): World {
+function statesIn(memory: string | undefined): readonly (readonly [string, ChatState])[] {
   try {
-    return new Map(worldSchema.parse(JSON.parse(memory ?? "[]")));
+    return statesSchema.parse(JSON.parse(memory ?? "[]"));
   } catch {
-    return new Map();
+    return [];
   }
 }

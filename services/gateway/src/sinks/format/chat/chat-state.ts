@@ -77,6 +77,8 @@ export type Folded = { readonly state: ChatState; readonly message?: ChatMessage
 export function foldChat(state: ChatState, one: ChatEvent): Folded {
   const { event } = one;
   const [noun = "", verb = ""] = event.kind.split(".");
+  // The upstream did not do that.
+  if (event.injected) return { state };
   if (event.kind === "source.erased") return { state: unknownState };
   if (noun === "session") return sessionEnded(state, one);
   if (noun === "loop") return verb === "failed" ? failed(state, one) : good(state, one);

@@ -14,7 +14,7 @@ function chatFormat(dialect: Dialect, preset: ChatTemplate): Format {
     kinds: () => chatKinds,
     isTestSeen: true,
 
-    open: (sink, _, opening) => new ChatPass({ sink, template: templateOf(sink), dialect, ...opening }),
+    open: (sink, reader, opening) => new ChatPass({ sink, template: templateOf(sink), dialect, reader, ...opening }),
 
     test(at, sink) {
       const id = `test_${ulid(at.getTime())}`;
