@@ -12,7 +12,8 @@ const timeoutMs = 400;
 /** Reads why operations failed, as every list says it. Resolves with undefined where that is not known in time. */
 export function causeReader(query: Pick<QueryClient, "listOperations">): CauseOf {
   return async ({ workspace, session, kind, runner, loop, position, recordedAt }, signal) => {
-    await delay(Math.max(0, recordedAt + outputMs - Date.now()), signal);
+    // The clock of the log may be ahead of this one.
+    await delay(Math.min(Math.max(0, recordedAt + outputMs - Date.now()), outputMs), signal);
     const found = query.listOperations({
       workspace,
       sessions: [session],
