@@ -21,8 +21,9 @@ export const mappedKinds = [
   ...["app.started", "app.exited", "image.imported"],
 ];
 
-/** What an event is in CDEvents; empty: it has no counterpart. */
+/** What an event is in CDEvents; empty: it has no counterpart, or a client has put it into the upstream, which did not do that. */
 export function cdFacts(event: Event, context: CdContext): readonly CdFact[] {
+  if (event.injected) return [];
   const noun = kindNoun(event.kind);
   if (noun === "loop") return [loopFact(event, context)];
   if (noun === "job") return [jobFact(event, context)];

@@ -2,10 +2,10 @@ import { dateToJson, timeToJson } from "@tapedeck/shared/events/time-text";
 import { ulid } from "ulid";
 import { sequenceDigits } from "../../../transports/http/cloud-events.ts";
 import type { Format, FormattedSink, SinkEvent } from "../format.ts";
+import { type Labels, SessionReader } from "../otlp/session-facts.ts";
 import { type CloudEventTexts, cloudEventRequests, cloudEventTest, webhook } from "../webhook.ts";
 import { cdFacts, mappedKinds } from "./cd-facts.ts";
 import { type CdEvent, specVersion, toCdEvent } from "./cdevent.ts";
-import { Commits } from "./commits.ts";
 
 /** CDEvents in CloudEvents, as the binding of the specification has them. Events without a counterpart are not sent. */
 export const cdEvents: Format = {
@@ -13,13 +13,13 @@ export const cdEvents: Format = {
   kinds: () => mappedKinds,
 
   open(sink, reader) {
-    const commits = new Commits(reader, sink.workspace);
+    const sessions = new SessionReader(reader, sink.workspace, false);
     return {
       async requests(events, signal) {
         const texts: CloudEventTexts[] = [];
         for (const event of events) {
           const isBuilt = event.recorded.event.kind === "build.succeeded";
-          const commit = isBuilt ? await commits.at(event.recorded, signal) : undefined;
+          const commit = isBuilt ? commitIn((await sessions.at(event.recorded, undefined, signal)).labels) : undefined;
           texts.push({ position: event.position, texts: textsOf(event, commit, sink) });
         }
         return cloudEventRequests(texts, sink.mode);
@@ -40,6 +40,11 @@ export const cdEvents: Format = {
     return cloudEventTest(id, cloudEvent({ context, subject: { id: name, content: {} } }, {}), mode);
   },
 };
+
+/** With "-dirty" for one with changes; undefined: unknown. */
+function commitIn({ commit, dirty }: Labels): string | undefined {
+  return commit !== undefined && dirty === "true" ? `${commit}-dirty` : commit;
+}
 
 function textsOf({ recorded, position }: SinkEvent, commit: string | undefined, { page }: FormattedSink) {
   const { event, recordedAt, offset } = recorded;

@@ -1,4 +1,5 @@
 import type { SessionDetail } from "@tapedeck/proto/tapedeck/v1/event";
+import { toSubjects } from "@tapedeck/shared/filter/subjects";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { logStart, type Offset } from "@tapedeck/shared/log/offset";
 import type { FormatReader } from "../format.ts";
@@ -83,12 +84,13 @@ export class SessionReader {
     signal: AbortSignal,
   ): Promise<Known> {
     if (known !== undefined && (this.#followsAll || known.upTo >= until)) return known;
+    if (known !== undefined && (await this.#hasNothingAfter(known.upTo, source))) return { ...known, upTo: until };
     const { events } = await readBack(
       this.#reader,
       {
         workspace: this.#workspace,
         source,
-        kinds: ["session.started", "session.labelled"],
+        kinds,
         until,
         from: known?.upTo,
         isBeginning: (event) => event.kind === "session.started" && event.session === session,
@@ -98,8 +100,14 @@ export class SessionReader {
     );
     return added(known ?? nothing, events, until);
   }
+
+  /** One question costs less than a reading. */
+  async #hasNothingAfter(offset: Offset, source: string): Promise<boolean> {
+    return (await this.#reader.lastMatch(toSubjects({ sources: [source], kinds }, this.#workspace))) <= offset;
+  }
 }
 
+const kinds = ["session.started", "session.labelled"];
 const nothing: Known = { events: [], upTo: logStart };
 
 function added({ events }: Known, more: readonly RecordedEvent[], upTo: Offset): Known {
@@ -108,7 +116,7 @@ function added({ events }: Known, more: readonly RecordedEvent[], upTo: Offset):
 }
 
 function isOfInterest(kind: string): boolean {
-  return kind === "session.started" || kind === "session.labelled";
+  return kinds.includes(kind);
 }
 
 /** Labels that were recorded later hold for what began at their time or later. */

@@ -20,7 +20,8 @@ export function listedLog(events: readonly Event[], { firstKept = 1 } = {}) {
   let isErased = (_: string): boolean => false;
   const reader: FormatReader = {
     history: () => refuse(),
-    lastMatch: () => refuse(),
+    /** For the subjects of sessions, the only ones that formats ask for. */
+    lastMatch: async () => recorded.findLast(({ event }) => event.kind.startsWith("session."))?.offset ?? logStart,
     async *historyBatches({ afterOffset }, until) {
       const first = offsetOf(firstKept);
       if (afterOffset !== logStart && afterOffset < first - 1) throw dropped(afterOffset, (first - 1) as Offset);
