@@ -9,34 +9,19 @@ const maxWaiting = 4;
 const headerBytes = 19;
 
 /** pg's types lack what a query of one's own is called with. */
-type Connection = {
-  query(text: string): void;
-  sync(): void;
-  readonly stream: { pause(): void; resume(): void; destroy(error?: Error): void };
-};
+type Connection = { query(text: string): void; readonly stream: { pause(): void; resume(): void } };
 
 export type CopiedRows = { readonly rows: Buffer; readonly count: number };
 
 /**
  * Copies the rows of a query, in chunks of whole rows as Postgres' binary COPY writes them, without its header and trailer.
- * Postgres is read at the pace of the caller. A caller that stops before the end closes the connection.
+ * Postgres is read at the pace of the caller. A caller that stops before the end has to end the client. A copy whose client is ended
+ * while its caller waits rejects.
  */
-export async function* copyOut(
-  client: pg.Client,
-  query: string,
-  signal: AbortSignal,
-): AsyncGenerator<CopiedRows, void> {
+export async function* copyOut(client: pg.Client, query: string): AsyncGenerator<CopiedRows, void> {
   const copy = new CopyOut(`copy (${query}) to stdout (format binary)`);
-  const stop = () => copy.stop(signal.reason as Error);
-  if (signal.aborted) throw signal.reason;
-  signal.addEventListener("abort", stop, { once: true });
-  try {
-    client.query(copy);
-    for (let next = await copy.next(); next !== undefined; next = await copy.next()) yield next;
-  } finally {
-    signal.removeEventListener("abort", stop);
-    copy.stop(new Error("the copy was not read to its end"));
-  }
+  client.query(copy);
+  for (let next = await copy.next(); next !== undefined; next = await copy.next()) yield next;
 }
 
 /** A query as pg's client takes it: it calls the handlers with what the server sends. */
@@ -68,13 +53,6 @@ class CopyOut {
     return next;
   }
 
-  /** Nothing more is read of a copy that is not over. */
-  stop(reason: Error): void {
-    if (this.#isOver) return;
-    this.#fail(reason);
-    this.#connection?.stream.destroy();
-  }
-
   submit(connection: Connection): void {
     this.#connection = connection;
     connection.query(this.#text);
@@ -99,14 +77,12 @@ class CopyOut {
 
   handleReadyForQuery(): void {
     this.#isOver = true;
+    // What waits is all that there is. A socket that is paused does not notice its end.
+    this.#connection?.stream.resume();
     this.#wake();
   }
 
   handleError(error: Error): void {
-    this.#fail(error);
-  }
-
-  #fail(error: Error): void {
     this.#error ??= error;
     this.#wake();
   }

@@ -3,10 +3,12 @@ import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { sourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
 import { Client } from "pg";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Database, openDatabase } from "../../db/database.ts";
 import { queryClient } from "../../testing/client.ts";
 import { scenario } from "../../testing/scenario.ts";
 import { reaches, type Stage, stage } from "../../testing/stage.ts";
+import { exportTables } from "./export-tables.ts";
 
 /** The day of scenarios. */
 const day = "2026-11-20";
@@ -91,40 +93,104 @@ it.each([
   expect(refused).toMatchObject({ code: "invalid_argument", details: { field } });
 });
 
-it("an export that is left ends its copy in Postgres", async () => {
-  // This is more than waits on the way, also when it is compressed.
-  await postgres.query(
-    `insert into tapedeck.operations select (jsonb_populate_record(o, jsonb_build_object('id', 'more-' || n,
-      'error', (select string_agg(md5(n || ' ' || part), '') from generate_series(1, 100) part)))).* from tapedeck.operations o, generate_series(1, 5000) n where kind = 'loop' and developer = 'bob'`,
-  );
-  const rows = ask.exportTables({ days: { from: day, to: day } })[Symbol.asyncIterator]();
-  await rows.next();
-  await until(async () => (await copies()) === 1, { message: "the copy to run" });
-  await rows.return?.(undefined);
-  await until(async () => (await copies()) === 0, { message: "no copy to run" });
-});
+/** An export without a network, whose messages are made when they are taken. */
+function directExport(of: ReturnType<typeof exportTables>, database: () => Database, more: object = {}) {
+  const request = { workspace: "acme", days: { from: day, to: day }, ...more };
+  return of({ workspace: "acme", database }, request, { signal: new AbortController().signal });
+}
 
-it("an export whose rows are not read ends, and only so many run at a time", async () => {
-  const days = { from: day, to: day };
-  const unread = [ask.exportTables({ days }), ask.exportTables({ days })].map((rows) => rows[Symbol.asyncIterator]());
-  for (const rows of unread) await rows.next();
-  expect(await exported({ days }).catch((error: unknown) => error)).toMatchObject({
-    code: "limit_exceeded",
-    message: expect.stringContaining("2 exports of tables run already"),
-  });
-  await until(async () => (await copies()) === 0, { message: "no copy to run" });
-  for (const rows of unread) {
-    const read = async () => {
-      while ((await rows.next()).done !== true);
-    };
-    expect(await read().catch((error: unknown) => error)).toMatchObject({
-      code: "limit_exceeded",
+it("an export that is left between two copies holds no snapshot for longer than a day may take, and no place", async () => {
+  await using database = openDatabase({ url: on.databaseUrl });
+  const exporting = exportTables({ transactionMs: 1_500 });
+  const open = () => directExport(exporting, () => database);
+  const left = [open(), open()];
+  for (const rows of left) expect((await rows.next()).value?.body?.$case).toBe("begin");
+  expect(
+    await open()
+      .next()
+      .catch((error: unknown) => error),
+  ).toMatchObject({ code: "limit_exceeded" });
+  await until(async () => (await transactions()) === 0, { message: "no transaction of an export" });
+  expect((await Array.fromAsync(open())).at(-1)?.body).toMatchObject({ $case: "done", value: { day } });
+  for (const rows of left) {
+    expect(await Array.fromAsync(rows).catch((error: unknown) => error)).toMatchObject({
       message: expect.stringContaining("limits.sql.transaction"),
     });
   }
-  await postgres.query("delete from tapedeck.operations where id like 'more-%'");
-  expect((await exported({ days })).counts).toMatchObject({ [`operations ${day}`]: 4 });
 });
+
+it("exports run again after the database was away", async () => {
+  const exporting = exportTables({ transactionMs: 60_000 });
+  const away = () => {
+    throw new TapedeckError("not_ready", "the database is away");
+  };
+  for (let attempt = 0; attempt < 3; attempt++) {
+    expect(
+      await directExport(exporting, away)
+        .next()
+        .catch((error: unknown) => error),
+    ).toMatchObject({ code: "not_ready" });
+  }
+  await using database = openDatabase({ url: on.databaseUrl });
+  expect((await Array.fromAsync(directExport(exporting, () => database))).at(-1)?.body?.$case).toBe("done");
+});
+
+describe("with more rows than wait on the way, also when they are compressed", () => {
+  beforeAll(async () => {
+    await postgres.query(
+      `insert into tapedeck.operations select (jsonb_populate_record(o, jsonb_build_object('id', 'more-' || n,
+        'error', (select string_agg(md5(n || ' ' || part), '') from generate_series(1, 100) part)))).* from tapedeck.operations o, generate_series(1, 5000) n where kind = 'loop' and developer = 'bob'`,
+    );
+  });
+  afterAll(async () => void (await postgres.query("delete from tapedeck.operations where id like 'more-%'")));
+
+  it("an export that is left ends its copy in Postgres", async () => {
+    const rows = ask.exportTables({ days: { from: day, to: day } })[Symbol.asyncIterator]();
+    await rows.next();
+    await until(async () => (await copies()) === 1, { message: "the copy to run" });
+    await rows.return?.(undefined);
+    await until(async () => (await copies()) === 0, { message: "no copy to run" });
+  });
+
+  it("an export whose rows are not read ends, and only so many run at a time", async () => {
+    const days = { from: day, to: day };
+    const unread = [ask.exportTables({ days }), ask.exportTables({ days })].map((rows) => rows[Symbol.asyncIterator]());
+    for (const rows of unread) await rows.next();
+    expect(await exported({ days }).catch((error: unknown) => error)).toMatchObject({
+      code: "limit_exceeded",
+      message: expect.stringContaining("2 exports of tables run already"),
+    });
+    await until(async () => (await copies()) === 0, { message: "no copy to run" });
+    for (const rows of unread) {
+      const read = async () => {
+        while ((await rows.next()).done !== true);
+      };
+      expect(await read().catch((error: unknown) => error)).toMatchObject({
+        code: "limit_exceeded",
+        message: expect.stringContaining("limits.sql.transaction"),
+      });
+    }
+    expect((await exported({ developer: "alice", days })).counts).toMatchObject({ [`operations ${day}`]: 2 });
+  });
+
+  it("the rows of a day may be read for longer than query may take for an answer", async () => {
+    await using database = openDatabase({ url: on.databaseUrl, statementTimeoutMs: 100 });
+    const rows = directExport(exportTables({ transactionMs: 60_000 }), () => database);
+    for (let body = (await rows.next()).value?.body; body?.$case !== "rows" || (await copies()) === 0; ) {
+      body = (await rows.next()).value?.body;
+    }
+    const isLong = "select 1 from pg_stat_activity where query like 'copy (select%' and now() - query_start > '300 ms'";
+    await until(async () => (await postgres.query(isLong)).rowCount === 1, { message: "a copy that takes long" });
+    expect((await Array.fromAsync(rows)).at(-1)?.body?.$case).toBe("done");
+  });
+});
+
+async function transactions(): Promise<number> {
+  const { rows } = await postgres.query(
+    "select from pg_stat_activity where datname = current_database() and state = 'idle in transaction' and query like 'select * from % limit 0'",
+  );
+  return rows.length;
+}
 
 async function copies(): Promise<number> {
   const { rows } = await postgres.query(

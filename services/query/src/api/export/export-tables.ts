@@ -6,6 +6,7 @@ import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { startTimer, stopTimer } from "@tapedeck/shared/sync/timers";
 import type pg from "pg";
 import type { ReaderLimits } from "../../db/access/limits.ts";
+import { sessionSettings } from "../../db/database.ts";
 import { privateSchema } from "../../db/private.ts";
 import type { ApiDeps, CallScope } from "../deps.ts";
 import { copyOut } from "./copy-out.ts";
@@ -33,7 +34,7 @@ type Message = NonNullable<ExportTablesResponse["body"]>;
 export function exportTables(limits: Pick<ReaderLimits, "transactionMs">) {
   let running = 0;
   return async function* (
-    { workspace, database }: ApiDeps,
+    { workspace, database }: Pick<ApiDeps, "workspace" | "database">,
     { developer, days }: ExportRequest,
     { signal }: CallScope,
   ): AsyncGenerator<ExportTablesResponse, void> {
@@ -42,32 +43,38 @@ export function exportTables(limits: Pick<ReaderLimits, "transactionMs">) {
     if (running >= maxExports) {
       throw new TapedeckError("limit_exceeded", `${maxExports} exports of tables run already: try again later`);
     }
+    signal.throwIfAborted();
     running++;
-    const client = await database()
-      .connect()
-      .catch((error: unknown) => {
-        running--;
-        throw error;
-      });
+    const connecting = (async () => database().connect())();
+    let isOver = false;
+    /** Also while nobody takes the next message: then it holds nothing of Postgres any more, and counts no more. */
+    const end = async () => {
+      if (isOver) return;
+      isOver = true;
+      running--;
+      await connecting.then((client) => client.end()).catch(() => {});
+    };
+    signal.addEventListener("abort", end);
     try {
-      const { text, values } = settings(database().sessionSettings);
-      await client.query(text, values);
+      const client = await connecting;
+      // A reader may take longer for the rows of a day than query has for an answer.
+      const { sql: text, parameters } = sessionSettings(database().schema, limits.transactionMs);
+      await client.query(text, [...parameters]);
       const tables = new TableReader(client, { workspace, developer });
       const withoutDays = exportedTables.filter(({ within }) => within === undefined);
       const withDays = exportedTables.filter(({ within }) => within !== undefined);
-      yield* inTime(limits.transactionMs, signal, (left) => tables.rowsOf(withoutDays, "", left));
+      yield* inTime(limits.transactionMs, end, tables.rowsOf(withoutDays, ""));
       for (let day = from; day <= to; day = dayAfter(day)) {
-        yield* inTime(limits.transactionMs, signal, (left) => tables.rowsOf(withDays, day, left));
+        yield* inTime(limits.transactionMs, end, tables.rowsOf(withDays, day));
       }
+    } catch (error) {
+      signal.throwIfAborted();
+      throw error;
     } finally {
-      running--;
-      await client.end().catch(() => {});
+      signal.removeEventListener("abort", end);
+      await end();
     }
   };
-}
-
-function settings({ sql, parameters }: { readonly sql: string; readonly parameters: readonly unknown[] }) {
-  return { text: sql, values: [...parameters] };
 }
 
 class TableReader {
@@ -81,11 +88,7 @@ class TableReader {
   }
 
   /** The rows of one moment. */
-  async *rowsOf(
-    tables: readonly ExportedTable[],
-    day: string,
-    signal: AbortSignal,
-  ): AsyncGenerator<ExportTablesResponse, void> {
+  async *rowsOf(tables: readonly ExportedTable[], day: string): AsyncGenerator<ExportTablesResponse, void> {
     await this.#client.query("begin transaction isolation level repeatable read read only");
     // A rebuild that is done replaces the tables between two days.
     await this.#client.query(`lock table ${privateSchema}.swap in access share mode`);
@@ -94,7 +97,7 @@ class TableReader {
       yield message({ $case: "begin", value: { table: table.name, day, columns, workspace: this.#of.workspace } });
       const query = `select ${select} from ${table.name} where ${conditionOn(table, this.#of, day)}`;
       let count = 0;
-      for await (const copied of copyOut(this.#client, query, signal)) {
+      for await (const copied of copyOut(this.#client, query)) {
         count += copied.count;
         yield message({ $case: "rows", value: await compressed(copied.rows, { level: 1 }) });
       }
@@ -118,19 +121,21 @@ function message(body: Message): ExportTablesResponse {
   return { body };
 }
 
-/** Rows that nobody reads would hold their snapshot for ever. */
-async function* inTime<T>(
-  ms: number,
-  signal: AbortSignal,
-  rows: (signal: AbortSignal) => AsyncIterable<T>,
-): AsyncGenerator<T, void> {
-  const late = new AbortController();
-  const timer = startTimer(() => late.abort(tooSlow()), ms);
+/** Rows that nobody reads would hold their snapshot for ever: `end` gives it back, whatever the reader does. */
+async function* inTime<T>(ms: number, end: () => Promise<void>, rows: AsyncIterable<T>): AsyncGenerator<T, void> {
+  let isLate = false;
+  const timer = startTimer(() => {
+    isLate = true;
+    void end();
+  }, ms);
   try {
-    yield* rows(AbortSignal.any([signal, late.signal]));
+    yield* rows;
+  } catch (error) {
+    throw isLate ? tooSlow() : error;
   } finally {
     stopTimer(timer);
   }
+  if (isLate) throw tooSlow();
 }
 
 function tooSlow(): TapedeckError {
