@@ -31,6 +31,8 @@ const never = ["**/node_modules/**", "**/.tapedeck/**", "**/gen/**"];
 /** What `.ci/run` leaves out because nothing that it tests has changed. */
 const unchanged = (process.env.TAPEDECK_TEST_UNCHANGED ?? "").split(",").filter((glob) => glob !== "");
 
+const isCi = process.env.CI !== undefined;
+
 /** A file that collects errors that no test caught: vitest's reports have none of them. */
 const uncaught = process.env.TAPEDECK_TEST_UNCAUGHT;
 
@@ -48,11 +50,12 @@ export default defineConfig(({ mode }) => {
     isolate: false,
     // The login of the user who runs the tests must not affect them.
     env: { XDG_CONFIG_HOME: "/nonexistent", TAPEDECK_TEST_SEARCH: isNightly ? "long" : "short" },
-    hookTimeout: 120_000,
-    expect: { poll: { timeout: 60_000 } },
+    hookTimeout: 600_000,
+    expect: { poll: { timeout: isCi ? 300_000 : 60_000 } },
   };
-  // Tests wait for conditions and never for a time, so these only bound how long a broken one hangs.
-  const timeouts = { short: isNightly ? 600_000 : 120_000, long: 600_000 };
+  // Tests wait for conditions and never for a time, so these only bound how long a broken one hangs. In CI nobody waits for that, and other
+  // programs may have the cores.
+  const timeouts = { short: isNightly || isCi ? 600_000 : 120_000, long: 600_000 };
   // Tests mostly wait, for other processes and for real times: three more files than cores keep the cores busy. The
   // long ones start many processes themselves: two more than cores.
   const workers = { short: availableParallelism() + 3, long: availableParallelism() + 2 };

@@ -7,7 +7,7 @@ import { expect, it } from "vitest";
 import { temporaryFolder } from "../testing/temporary-folder.ts";
 import { buildCliPackage } from "./cli-package.ts";
 
-it("the CLI's package has no server in it", { timeout: 60_000 }, async () => {
+it("the CLI's package has no server in it", async () => {
   await expect(buildCliPackage(await temporaryFolder())).resolves.toMatchObject({ name: npmPackages.cli });
 });
 
@@ -23,7 +23,7 @@ const heavy = {
   rkt: "/v1alpha.PublicAPI/",
 };
 
-it("`run` of a command without a Skaffold loads no gRPC and no upstream", { timeout: 60_000 }, async () => {
+it("`run` of a command without a Skaffold loads no gRPC and no upstream", async () => {
   const folder = await temporaryFolder();
   await buildCliPackage(folder);
   const [preload, loaded] = [join(folder, "list-loaded.cjs"), join(folder, "loaded.json")];

@@ -151,7 +151,6 @@ describe.skipIf(why !== undefined)(`the image${why === undefined ? "" : ` (${why
         async () => (await toEnd(run(["check", "--ready", service], envOf(service), { mounted }))).code === 0,
         {
           message: `${service} to be ready`,
-          deadlineMs: 120_000,
         },
       ).catch((cause) => {
         throw new Error(output(), { cause });

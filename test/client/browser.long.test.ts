@@ -114,7 +114,7 @@ it.skipIf(browser === undefined)("reads in a browser across cuts and restarts un
   const messages = () => reports.flatMap((report) => (report.what === "message" ? [report] : []));
   const ids = () => messages().flatMap(({ id }) => id ?? []);
   const hasAll = () => endOf() !== undefined || ids().length === built.length;
-  await until(hasAll, { message: "the page to have history", deadlineMs: 60_000 });
+  await until(hasAll, { message: "the page to have history" });
   for (let round = 0; round < 3; round++) {
     await harness.stop();
     built.push(...(await writer.builds(100)));

@@ -129,7 +129,7 @@ describe.skipIf(browser === undefined)("a page in a browser", () => {
     const [served = ""] = vite.resolvedUrls?.local ?? [];
     const url = `http://${host}:${new URL(served).port}/#${new URLSearchParams({ ...request, page: name })}`;
     await using _browser = openInBrowser([url], join(folder, `profile-${name}`));
-    return await until(() => reports.get(name), { message: `the report of ${name}`, deadlineMs: 60_000 });
+    return await until(() => reports.get(name), { message: `the report of ${name}` });
   }
 
   it("whose origin is not allowed gets an error from the client, which stops retrying", async () => {

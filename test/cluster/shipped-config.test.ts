@@ -13,7 +13,7 @@ import { loginOf, passwordsEnv, readUsers, usersFile } from "../operations/nats-
 const shipped = join(import.meta.dirname, "../../infra/nats/cluster.conf");
 
 // Three servers with infra/nats/cluster.conf, but for their names, ports and paths.
-it("a log is kept by three servers with the configuration for a cluster", { timeout: 120_000 }, async () => {
+it("a log is kept by three servers with the configuration for a cluster", async () => {
   await using cleanup = new AsyncDisposableStack();
   const folder = await mkdtemp(join(inject("serversFolder"), "shipped-cluster-"));
   const authority = await testAuthority(folder, "authority");

@@ -226,7 +226,7 @@ async function recordedToTheEnd(
         if (there !== expected) throw new Error(`${there} of ${expected}`);
         return true;
       };
-      await until(isThere, { message: `${channel} of ${source}`, deadlineMs: 60_000 });
+      await until(isThere, { message: `${channel} of ${source}` });
     }
     // Facts that only GetState reports come a moment after a loop's end: some of them must have come.
     for (const api of new Set(recording.states.map((state) => state.api))) {

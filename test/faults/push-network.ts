@@ -117,8 +117,7 @@ export async function pushHarness(): Promise<PushHarness> {
         }
         return true;
       };
-      const recorded = async () =>
-        void (await until(isThere, { message: `${developer}'s frames`, deadlineMs: 60_000 }));
+      const recorded = async () => void (await until(isThere, { message: `${developer}'s frames` }));
       return { fake, cli, spill, events, recorded };
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),

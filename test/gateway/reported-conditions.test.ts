@@ -76,13 +76,15 @@ it("a log that has lost events is reported, and everything stays ready", async (
   expect(lines.join()).not.toContain(full);
 });
 
+const promisedMs = 5_000;
+
 it("a full disk makes the gateway not ready with the reason, also while query is away", async () => {
   await fake.play();
   const checks = { log: "ok", query: "ok", recording: full };
   const answer = { status: 503, body: { ready: false, checks, details: { warnings: [lost] } } };
   await until(async () => isDeepStrictEqual(await ready(), answer), {
     message: "the full disk to be reported",
-    deadlineMs: 5_000, // as promised
+    deadlineMs: promisedMs,
   });
   const withQuery = await tapedeckStatus();
   expect(withQuery).toMatchObject({ code: 0, lines: expect.arrayContaining([`gateway: ${full}`, lost]) });

@@ -65,12 +65,10 @@ beforeAll(async () => {
     NO_COLOR: "1",
     PATH: `${installSkaffold(join(folder, "bin"))}${delimiter}${process.env.PATH}`,
   };
-}, 300_000);
+});
 afterAll(() => cleanup.disposeAsync());
 
-it("the commands of the tutorial give a server that a laptop records on and a dashboard reads", {
-  timeout: 300_000,
-}, async () => {
+it("the commands of the tutorial give a server that a laptop records on and a dashboard reads", async () => {
   const token = (await tapedeck(`tapedeck token create --name "Alice`, server)).trim();
   expect(token).toMatch(/^tdk_\S+$/);
 

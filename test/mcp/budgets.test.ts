@@ -7,7 +7,7 @@ import { type FailuresHarness, startFailuresHarness } from "./failures-harness.t
 let harness: FailuresHarness;
 beforeAll(async () => {
   harness = await startFailuresHarness();
-}, 120_000);
+});
 afterAll(() => harness[Symbol.asyncDispose]());
 
 type Case = { readonly tool: string; readonly args: (source: string) => Record<string, unknown>; readonly has: RegExp };
@@ -62,7 +62,7 @@ it("no answer has an empty section, with any budget and about any failure", asyn
       examples: cases.flatMap((one) => harness.projects.map((project) => [one, project, 1_000] as const)) as never,
     },
   );
-}, 120_000);
+});
 
 it("an answer names what it leaves out, and how to get it", async () => {
   for (const project of harness.projects) {

@@ -71,7 +71,7 @@ it("errors speak of tools and arguments, not of other interfaces", async () => {
     if (name !== "compare") expect(text, answer).not.toMatch(/\bleft\b/);
   }
   expect(errors.length).toBeGreaterThan(500);
-}, 120_000);
+});
 
 it("each error about an argument names those of the tool", async () => {
   const { tools } = await mcp.client.listTools();

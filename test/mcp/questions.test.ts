@@ -10,7 +10,7 @@ let harness: FailuresHarness;
 beforeAll(async () => {
   harness = await startFailuresHarness();
   ({ mcp } = harness);
-}, 120_000);
+});
 afterAll(() => harness[Symbol.asyncDispose]());
 
 type Call = readonly [tool: string, args: Record<string, unknown>];

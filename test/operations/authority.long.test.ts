@@ -96,7 +96,7 @@ it("another authority takes the place of the first, while recording goes on", as
   const issuer = new X509Certificate(await readFile(another.certFile));
   const areOfOther = async () =>
     (await Promise.all(addresses.map(shownCertificate))).every((shown) => shown.verify(issuer.publicKey));
-  await until(areOfOther, { message: "query and ingest to show the new certificates", deadlineMs: 120_000 });
+  await until(areOfOther, { message: "query and ingest to show the new certificates" });
   await connectAgain();
   await fake.playUntil({ v1: 30 });
   await stack.recorded({ v1: 30 });

@@ -45,7 +45,7 @@ it("renewed certificates are used without a restart of any service, and recordin
   await servers.renew();
   // Services check for renewed files once a minute.
   const areNew = async () => (await Promise.all(addresses.map(fingerprint))).every((print) => print !== before);
-  await until(areNew, { message: "query and ingest to show the renewed certificate", deadlineMs: 120_000 });
+  await until(areNew, { message: "query and ingest to show the renewed certificate" });
   // Forces all services to reconnect to NATS and Postgres.
   await nats.restart();
   await fake.play();

@@ -83,7 +83,6 @@ describe.each(releases)("the data folder of $name", ({ store, recorded, tables }
     const differences = async () => differencesOf(await tablesIn(database.url), expected);
     await until(async () => (await differences()).length === 0, {
       message: "the same tables",
-      deadlineMs: 60_000,
     }).catch(async () => {
       expect(await differences()).toEqual([]);
     });
@@ -146,7 +145,7 @@ it("refuses what a newer version has written", async () => {
   await using gateway = await startGateway(readGatewayConfig({ env }), silentLogger);
   const says = async (url: string) => (await (await fetch(url)).text()).includes(sentence);
   for (const url of [`${query.addresses.health}/readyz`, `${gateway.addresses.http}/api/v1/events`]) {
-    await until(() => says(`http://${url}`), { message: `the sentence of ${url}`, deadlineMs: 30_000 });
+    await until(() => says(`http://${url}`), { message: `the sentence of ${url}` });
   }
 });
 

@@ -5,8 +5,6 @@ import { startSeededStack } from "../stack/seeded-stack.ts";
 import { browserProgram, launchBrowser, openPage } from "./browser.ts";
 import { failingAndBusy } from "./failing-and-busy.ts";
 
-const waitOptions = { timeout: 60_000 };
-
 describe.skipIf(browserProgram === undefined)("an address, copied into another profile, shows the same", () => {
   const on = failingAndBusy();
 
@@ -27,7 +25,7 @@ describe.skipIf(browserProgram === undefined)("an address, copied into another p
           () => other.errors,
           (error) => [`${url}: ${error}`],
         );
-      }, waitOptions)
+      })
       .toEqual([]);
     expect(opened.errors).toEqual([]);
   }

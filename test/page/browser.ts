@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync } from "node:fs";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { delimiter, join } from "node:path";
+import { defaultDeadlineMs } from "@tapedeck/shared/testing/until";
 import axe from "axe-core";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import { browser as program } from "../client/browser.ts";
@@ -30,6 +31,7 @@ export async function openPage(
 ): Promise<Opened> {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...options });
   const page = await context.newPage();
+  page.setDefaultTimeout(defaultDeadlineMs);
   const errors: string[] = [];
   page.on("pageerror", (error) => errors.push(error.message));
   page.on("console", (message) => {

@@ -2,8 +2,6 @@ import { describe, expect, it } from "vitest";
 import { browserProgram, openPage } from "./browser.ts";
 import { compared } from "./compared.ts";
 
-const waitOptions = { timeout: 20_000 };
-
 type Difference = {
   readonly kind: string;
   readonly subject: string;
@@ -69,13 +67,13 @@ describe.skipIf(browserProgram === undefined)("on the page", () => {
       );
       return columns[0]?.map((left, at) => [left, columns[1]?.[at]]);
     };
-    await expect.poll(shown, waitOptions).toEqual(expected);
+    await expect.poll(shown).toEqual(expected);
     expect(equal).toBeGreaterThan(0);
     expect(await page.locator(".same li").first().isVisible()).toBe(false);
     await page.getByText(`${equal} equal`, { exact: true }).click();
-    await expect.poll(() => page.locator(".same li:visible").count(), waitOptions).toBe(same.length);
+    await expect.poll(() => page.locator(".same li:visible").count()).toBe(same.length);
     await using other = await openPage(on.browser, page.url());
-    await expect.poll(() => other.page.locator(".difference-list li").count(), waitOptions).toBe(differences.length);
+    await expect.poll(() => other.page.locator(".difference-list li").count()).toBe(differences.length);
     await page.getByRole("button", { name: "Swap sides" }).click();
     await page.getByLabel("Right side").getByRole("heading", { name: "bob/shop loop 4" }).waitFor();
     expect(new URL(page.url()).search).toBe("?left=olga/shop&right=bob/shop");

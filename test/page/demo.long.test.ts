@@ -20,11 +20,11 @@ it.skipIf(browserProgram === undefined)("the demo's page shows its sources and l
   await using opened = await openPage(browser, `${up.env.TAPEDECK_URL}/`);
   const { page, errors } = opened;
   const sources = ["alice/shop", "bob/shop", "chris/blog", "dana/shop", "erin/cart", "node-1/host"];
-  for (const name of sources) await page.locator(".row", { hasText: name }).waitFor({ timeout: 60_000 });
+  for (const name of sources) await page.locator(".row", { hasText: name }).waitFor();
   const shown = seconds();
   // Bob's manifests fail to deploy, and later to be rendered.
   const row = page.locator(".row.in-failing", { hasText: "bob/shop" });
-  await row.getByText("Why?").waitFor({ timeout: 180_000 });
+  await row.getByText("Why?").waitFor();
   const failed = seconds();
   await screenshot(page, "demo-now");
   // The demo goes on: what the row says is read in the moment of the click.

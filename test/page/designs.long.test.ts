@@ -34,7 +34,7 @@ async function shownWell([colorScheme, width]: Design, shown: Shown): Promise<vo
     const { page, errors } = opened;
     await page.locator("main > *").first().waitFor();
     const reading = page.locator("main").getByText(/^Reading /);
-    await expect.poll(() => reading.count(), { timeout: 30_000 }).toBe(0);
+    await expect.poll(() => reading.count()).toBe(0);
     await until?.(page);
     await screenshot(page, `${state}-${name}-${colorScheme}-${width}`);
     const overflow = await page.evaluate("document.documentElement.scrollWidth - innerWidth");

@@ -72,7 +72,7 @@ describe.skipIf(browserProgram === undefined)("the page, measured", () => {
     await seeded.stack.caughtUp();
     await using opened = await openPage(browser, `${base}/`);
     const { page, errors } = opened;
-    await expect.poll(() => page.locator(".row").count(), { timeout: 30_000 }).toBe(sources.length);
+    await expect.poll(() => page.locator(".row").count()).toBe(sources.length);
     const loops = new Map<Source, number>();
     let written = 0;
     const figures = await framesDuring(page, async () => {
@@ -91,7 +91,7 @@ describe.skipIf(browserProgram === undefined)("the page, measured", () => {
           .locator(".row", { hasText: `${name.toLowerCase()}/shop` })
           .locator(".strip a")
           .last();
-        await expect.poll(() => last.getAttribute("title"), { timeout: 30_000 }).toContain(`loop ${number}:`);
+        await expect.poll(() => last.getAttribute("title")).toContain(`loop ${number}:`);
       }
     });
     print("Now, live", { events: written, seconds: liveSeconds, ...figures });
@@ -121,7 +121,7 @@ describe.skipIf(browserProgram === undefined)("the page, measured", () => {
     const wholeMs = passed();
     const filterBegan = performance.now();
     await page.getByLabel("Filter events").fill("outcome:failed");
-    await expect.poll(() => page.locator(".event-list li.failed").count(), { timeout: 10_000 }).toBeGreaterThan(0);
+    await expect.poll(() => page.locator(".event-list li.failed").count()).toBeGreaterThan(0);
     const filteredMs = Math.round(performance.now() - filterBegan);
     await page.getByLabel("Filter events").fill("");
     const figures = await framesDuring(page, async () => {
@@ -150,7 +150,7 @@ describe.skipIf(browserProgram === undefined)("the page, measured", () => {
     const began = performance.now();
     await using opened = await openPage(browser, `${base}/`);
     const { page, errors } = opened;
-    await expect.poll(() => page.locator(".row").count(), { timeout: 30_000 }).toBeGreaterThanOrEqual(200);
+    await expect.poll(() => page.locator(".row").count()).toBeGreaterThanOrEqual(200);
     const shownMs = Math.round(performance.now() - began);
     await page.locator(".row.in-failing", { hasText: "quiet/shop" }).waitFor();
     await page.mouse.move(600, 500);

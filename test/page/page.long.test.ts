@@ -176,7 +176,7 @@ describe.skipIf(browserProgram === undefined)("the page", () => {
         await using opened = await openPage(browser, base + path, { ...options, reducedMotion: "reduce" });
         const { page, errors } = opened;
         await page.locator("main > *").waitFor();
-        await expect.poll(() => page.getByText(/^Reading /).count(), { timeout: 30_000 }).toBe(0);
+        await expect.poll(() => page.getByText(/^Reading /).count()).toBe(0);
         expect([name, await faultsOf(page)]).toEqual([name, []]);
         const overflow = await page.evaluate("document.documentElement.scrollWidth - innerWidth");
         expect([name, overflow, errors]).toEqual([name, 0, []]);
@@ -201,7 +201,7 @@ describe.skipIf(browserProgram === undefined)("the page", () => {
     await page.getByText(/^Connection lost at/).waitFor({ state: "detached" });
     const loops = await api("operations?source=bob/shop&kind=loop&limit=1000");
     const strip = page.locator(".row", { hasText: "bob/shop" }).locator(".strip a");
-    await expect.poll(() => strip.count(), { timeout: 10_000 }).toBe(Math.min(10, loops.items.length));
+    await expect.poll(() => strip.count()).toBe(Math.min(10, loops.items.length));
     const all = (await api(`events?session=${items[0]?.session}&limit=1000`)) as { items: Item[] };
     const expected = all.items.filter(({ kind }) => kind !== "mirror.received").length;
     await other.page.getByLabel(`${expected} events`, { exact: true }).waitFor();

@@ -85,7 +85,7 @@ describe.skipIf(browserProgram === undefined)("the page", () => {
     await using opened = await openPage(browser ?? expect.fail(), `http://${stack?.http}/loop`);
     const { page, errors } = opened;
     await page.getByRole("heading", { name: "There is nothing at /loop" }).waitFor();
-    await expect.poll(() => page.title(), { timeout: 20_000 }).toBe("(1) Nothing here · Tapedeck");
+    await expect.poll(() => page.title()).toBe("(1) Nothing here · Tapedeck");
     const icon = await page.locator('link[rel="icon"]').getAttribute("href");
     expect(decodeURIComponent(icon ?? "")).toContain(">1</text>");
     await page.locator("main p").getByRole("link", { name: "Loops" }).click();
@@ -225,9 +225,7 @@ it.skipIf(browserProgram === undefined)("Health says how the log grew, and what 
   expect(Number(await workspace.locator('[data-name="events"]').textContent())).toBeGreaterThan(10);
   // The page asks every few seconds.
   await expect
-    .poll(async () => durationText(Math.max(0, (await sources())[0].lagMs)) === (await lag.textContent()), {
-      timeout: 20_000,
-    })
+    .poll(async () => durationText(Math.max(0, (await sources())[0].lagMs)) === (await lag.textContent()))
     .toBe(true);
   for (const width of [390, 1440]) {
     await page.setViewportSize({ width, height: 844 });

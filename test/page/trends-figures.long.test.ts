@@ -182,7 +182,7 @@ describe.skipIf(browserProgram === undefined)("the trends", () => {
     const count = Number(await cause.locator(".number").textContent());
     expect(count).toBeGreaterThan(1);
     await cause.click();
-    await expect.poll(() => behind.locator("tbody tr").count(), { timeout: 10_000 }).toBe(count);
+    await expect.poll(() => behind.locator("tbody tr").count()).toBe(count);
 
     const chart = panel(page, "wait").getByRole("slider");
     await chart.focus();
@@ -193,7 +193,7 @@ describe.skipIf(browserProgram === undefined)("the trends", () => {
     await chart.press("Enter");
     const [loops] = await run(`select count(*)::int as count from tapedeck.loop_times where outcome = 'succeeded'
       and started_at < '2026-11-24T00:00:00+05:30'`);
-    await expect.poll(() => behind.locator("tbody tr").count(), { timeout: 10_000 }).toBe(loops?.count);
+    await expect.poll(() => behind.locator("tbody tr").count()).toBe(loops?.count);
     expect(page.url()).toContain("since=2026-11-20&until=2026-11-23");
     await using other = await openPage(browser, page.url(), { timezoneId: "America/New_York" });
     const first = other.page.getByLabel("Loops behind it").locator("tbody a").first();
@@ -209,7 +209,7 @@ describe.skipIf(browserProgram === undefined)("the trends", () => {
     await page.mouse.move(box.x + box.width - 4, box.y + 40, { steps: 4 });
     await page.mouse.up();
     const [overtaken] = await run("select count(*)::int as count from tapedeck.loop_times where overtaken");
-    await expect.poll(() => behind.locator("tbody tr").count(), { timeout: 10_000 }).toBe(overtaken?.count);
+    await expect.poll(() => behind.locator("tbody tr").count()).toBe(overtaken?.count);
     expect(page.url()).toContain(`since=${weeks.from}&until=${weeks.to}`);
     expect([...errors, ...other.errors]).toEqual([]);
   });
@@ -221,7 +221,7 @@ describe.skipIf(browserProgram === undefined)("the trends", () => {
     const behind = page.getByLabel("Loops behind it");
     const shows = async (title: RegExp, count: number) => {
       await behind.getByRole("heading", { name: title }).waitFor();
-      await expect.poll(() => behind.locator("tbody tr").count(), { timeout: 10_000 }).toBe(count);
+      await expect.poll(() => behind.locator("tbody tr").count()).toBe(count);
     };
     const inTime = "started_at >= '2026-11-24' and started_at < '2026-11-26'";
     const [checked] = await run(

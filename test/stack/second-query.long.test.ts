@@ -95,4 +95,4 @@ it("commands on the server's machine ask the query that has a workspace, and kno
   const without = await tapedeck("workspace", "list");
   expect(without).toMatchObject({ code: 0, out: line("globex", "query does not answer") });
   expect(without.out).toEqual(line("acme", "up to date"));
-}, 120_000);
+});

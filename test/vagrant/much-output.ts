@@ -22,13 +22,14 @@ export async function muchOutputIsWhole(count: number): Promise<void> {
   const job = setUpShop(fake).run();
   await on.waitForState(job, Job_State.RUNNING);
   await until(() => fake.streams() > 0, { message: "the tap to follow the job" });
-  // On a busy machine the tables may be too far behind for an answer.
+  // On a busy machine the tables may be too far behind for an answer, and what is written before the answer begins is part of it.
   await on.stack.caughtUp();
   const live = on.client.job(job);
+  await until(() => live.messages.length > 0, { message: "the live reader's answer to begin" });
   const isRead = () => fake.fullStreams() === 0;
   for (let from = 0; from < count; from += step) {
     await until(isRead, { message: `what was written before ${from} to be read`, deadlineMs });
-    // A live reader waits for the tables no longer than any caller.
+    // When the job ends, a live reader waits for the tables no longer than any caller.
     await on.stack.caughtUp();
     fake.jobs.write(
       job,

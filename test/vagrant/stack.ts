@@ -104,7 +104,7 @@ export async function startVagrantStack(
           if (have < count) throw new Error(`${have} of ${count}`);
           return true;
         },
-        { message: `${count} pieces of output of ${job}`, deadlineMs: 60_000 },
+        { message: `${count} pieces of output of ${job}` },
       );
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),

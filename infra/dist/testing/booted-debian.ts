@@ -57,7 +57,7 @@ export async function bootDebian(folder: string, packages: readonly string[]): P
     return (await run("cd; systemctl is-system-running || true").catch(() => "")).match(/running|degraded/);
   };
   try {
-    await until(isUp, { message: "systemd to be up", deadlineMs: 120_000 });
+    await until(isUp, { message: "systemd to be up" });
   } catch (cause) {
     await stop();
     throw cause;

@@ -45,7 +45,7 @@ function seen(events: readonly Event[], channel: string) {
     .map(({ id: _id, session: _session, observed_at: _at, ...event }) => event);
 }
 
-it("kills of ingest at any moment leave the log as it would be without", { timeout: 300_000 }, async () => {
+it("kills of ingest at any moment leave the log as it would be without", async () => {
   const recording = loadRecording(`${recordings.skaffold}/01-dev-success-3-artifacts-5-iterations`);
   await using nats = await startTestNats();
   await using logReader = await openLogReader(nats.url);

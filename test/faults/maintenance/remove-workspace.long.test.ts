@@ -43,7 +43,7 @@ it("a removal is brought to its end, whatever is killed meanwhile, the name begi
     await on.kill(part);
     await removing;
     const isDone = async () => (await call("DELETE", "workspaces/default")).body.includes('"state":"done"');
-    await until(isDone, { message: `the removal, with ${part} killed`, deadlineMs: 120_000 });
+    await until(isDone, { message: `the removal, with ${part} killed` });
     // Nothing of it is left where only this workspace was.
     const areGone = async () => {
       const { rows } = await database.query(
@@ -51,7 +51,7 @@ it("a removal is brought to its end, whatever is killed meanwhile, the name begi
       );
       return rows[0].left === 0;
     };
-    await until(areGone, { message: "the rows to be gone", deadlineMs: 120_000 });
+    await until(areGone, { message: "the rows to be gone" });
     const { body } = await call("GET", "events?limit=500&kind=build.*");
     expect(body).not.toContain("hush");
     const names = await until(() => logNames(nats), { message: "NATS to answer after its restart" });

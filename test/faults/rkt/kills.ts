@@ -205,7 +205,7 @@ async function playedToTheEnd(ingest: ServiceProcess, hosts: readonly Host[]): P
   await Promise.all(
     hosts.map(async (host) => {
       const isOver = () => kinds.every((kind) => host.fake.played[kind] === host.rows[kind]);
-      await until(isOver, { message: `${host.name} to be played`, deadlineMs: 60_000 });
+      await until(isOver, { message: `${host.name} to be played` });
       // The next polls prove what the last row alone does not.
       await pollsLater(host, 4);
     }),

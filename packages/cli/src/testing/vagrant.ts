@@ -66,7 +66,7 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
     process.exit(3);
   });
 }
-await until(() => fake.calls("_ListJobs").made > 0, { message: "somebody to look", deadlineMs: 60_000 });
+await until(() => fake.calls("_ListJobs").made > 0, { message: "somebody to look" });
 report({ port: fake.port });
 if (kind === "waiting") await new Promise(() => {});
 const recording = loadRecording(join(samples, "up.jsonl"));
@@ -81,6 +81,6 @@ async function isReceived(): Promise<boolean> {
   await delay(100);
   return jobs.size >= 2 && fake.streams() === 0 && fake.calls("GetJobStream").made === made;
 }
-await until(isReceived, { message: "all to be heard", deadlineMs: 60_000 }).catch(() => {});
+await until(isReceived, { message: "all to be heard" }).catch(() => {});
 process.stderr.write("done");
 process.exit(kind === "failing" ? 1 : 0);

@@ -13,12 +13,13 @@ import {
   streamMethods,
   unaryMethods,
 } from "@tapedeck/shared/skaffold/methods";
+import { defaultDeadlineMs } from "@tapedeck/shared/testing/until";
 import { describe, expect, it, vi } from "vitest";
 import { loadRecording, type RecordedUpstream } from "./recording.ts";
 import { type FakeSkaffold, startFakeSkaffold } from "./server.ts";
 
 const load = (name: string) => loadRecording(new URL(`../../recordings/skaffold/${name}`, import.meta.url).pathname);
-const until = (check: () => void) => vi.waitFor(check, { timeout: 60_000, interval: 10 });
+const until = (check: () => void) => vi.waitFor(check, { timeout: defaultDeadlineMs, interval: 10 });
 const bytesOf = (recording: RecordedUpstream, channel: SkaffoldChannel) =>
   recording.messages[channel].map(({ bytes }) => bytes);
 

@@ -11,13 +11,14 @@ import {
   RecorderService,
 } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { ownPort } from "@tapedeck/shared/testing/own-port";
+import { defaultDeadlineMs } from "@tapedeck/shared/testing/until";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { openSpill, type Spill } from "../spill/spill.ts";
 import { segmentPath } from "../spill/spill-folder.ts";
 import { grpcLink, linkOptions, type RecorderLink } from "./link.ts";
 import { type PushOptions, pushItems } from "./push.ts";
 
-const until = (check: () => void) => vi.waitFor(check, { timeout: 60_000, interval: 5 });
+const until = (check: () => void) => vi.waitFor(check, { timeout: defaultDeadlineMs, interval: 5 });
 const hello = { developer: "alice", project: "shop", upstream: "skaffold", tap: "01TAP", redact: "on", labels: {} };
 const at = { seconds: 1n, nanos: 2 };
 
@@ -313,7 +314,7 @@ describe("pushing", () => {
         before = now;
         expect(isSteady).toBe(true);
       },
-      { interval: 200, timeout: 60_000 },
+      { interval: 200, timeout: defaultDeadlineMs },
     );
     expect(given).toBeLessThan(500);
   });

@@ -3,12 +3,13 @@ import { loadRecording, type RecordedUpstream } from "@tapedeck/fakes/skaffold/r
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import type { SkaffoldChannel } from "@tapedeck/shared/skaffold/methods";
 import { ownPort } from "@tapedeck/shared/testing/own-port";
+import { defaultDeadlineMs } from "@tapedeck/shared/testing/until";
 import { describe, expect, it, vi } from "vitest";
 import type { TapMemory } from "../tap.ts";
 import { listen, testMemory } from "../testing/listen.ts";
 
 const load = (name: string) => loadRecording(`${recordings.skaffold}/${name}`);
-const until = (check: () => void) => vi.waitFor(check, { timeout: 60_000, interval: 5 });
+const until = (check: () => void) => vi.waitFor(check, { timeout: defaultDeadlineMs, interval: 5 });
 const bytesOf = (recording: RecordedUpstream, channel: SkaffoldChannel) =>
   recording.messages[channel].map(({ bytes }) => bytes);
 

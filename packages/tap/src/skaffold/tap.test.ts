@@ -11,6 +11,7 @@ import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { channels, type SkaffoldChannel, services } from "@tapedeck/shared/skaffold/methods";
 import { lossyProxy } from "@tapedeck/shared/testing/lossy-proxy";
 import { ownPort } from "@tapedeck/shared/testing/own-port";
+import { defaultDeadlineMs } from "@tapedeck/shared/testing/until";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { parseAddress } from "../port-probe.ts";
 import { listen } from "../testing/listen.ts";
@@ -18,7 +19,7 @@ import { listen } from "../testing/listen.ts";
 const fixtures = recordings.skaffold;
 const load = (name: string) => loadRecording(`${fixtures}/${name}`);
 const long = "01-dev-success-3-artifacts-5-iterations";
-const until = (check: () => void) => vi.waitFor(check, { timeout: 60_000, interval: 5 });
+const until = (check: () => void) => vi.waitFor(check, { timeout: defaultDeadlineMs, interval: 5 });
 const bytesOf = (recording: RecordedUpstream, channel: SkaffoldChannel) =>
   recording.messages[channel].map(({ bytes }) => bytes);
 

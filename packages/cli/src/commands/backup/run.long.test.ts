@@ -124,4 +124,4 @@ it("a log that was backed up comes back: positions from before are good, what ca
     { message: "the tables to be made anew" },
   );
   expect(at.body.position.split("-")[0]).toBe(last?.split("-")[0]);
-}, 120_000);
+});

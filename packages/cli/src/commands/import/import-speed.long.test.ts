@@ -78,7 +78,7 @@ async function tablesFollow({ env }: TestUp, project: string): Promise<void> {
       if (!items[0]?.endReason) throw new Error(JSON.stringify(items));
       return true;
     },
-    { message: `${project} in the tables`, deadlineMs: 20_000 },
+    { message: `${project} in the tables` },
   );
 }
 

@@ -48,4 +48,4 @@ it("the running query rebuilds its tables by its own settings, and says what kee
       /\ntapedeck: the new tables can't replace .* column build of table public.copies.*afterwards\.\n$/,
     ),
   });
-}, 120_000);
+});

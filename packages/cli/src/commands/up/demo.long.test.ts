@@ -49,7 +49,7 @@ async function expectSomethingOfEachKind(url: string): Promise<void> {
       expect(command).toEqual(["demo/dana/shop/vagrant", "command.finished", "failed"]);
       return true;
     },
-    { message: "what fails", deadlineMs: 120_000 },
+    { message: "what fails" },
   );
 }
 
@@ -68,7 +68,7 @@ it("the demo shows labels, boxes, failures, a cached build, and something for ea
   await using database = openDatabase({ url, connections: 1 });
   const client = await database.connect();
   for (const query of (await Promise.all(pagesWithQueries.map(documentedQueries))).flat()) {
-    await until(async () => (await client.query(query)).rows.length > 0, { message: query, deadlineMs: 120_000 });
+    await until(async () => (await client.query(query)).rows.length > 0, { message: query });
   }
   const reasons = await client.query<{ readonly failures: number; readonly unknown: number }>(
     "select count(*)::int as failures, count(*) filter (where reason in ('other', ''))::int as unknown from tapedeck.failures",
@@ -174,7 +174,7 @@ it("the demo prints the traces that --with otlp delivers to a receiver of this m
       up.cli.stdout(),
     );
   try {
-    await until(isPrinted, { message: "a trace", deadlineMs: 120_000 });
+    await until(isPrinted, { message: "a trace" });
   } finally {
     await up.stop();
   }
@@ -186,6 +186,6 @@ it("the demo prints the messages that --with slack delivers to a receiver of thi
     /^slack: :red_circle: \*\S+\*: \S.* failed.* \| .+ \| <http:\/\/127\.0\.0\.1:\d+\/loops\/\S+\|why>$/m.test(
       up.cli.stdout(),
     );
-  await until(isPrinted, { message: "a message", deadlineMs: 120_000 });
+  await until(isPrinted, { message: "a message" });
   await up.stop();
 });

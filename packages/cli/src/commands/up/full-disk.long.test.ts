@@ -148,7 +148,6 @@ function fill(file: string): void {
 
 it.skipIf(!mayHaveDisk)(
   "`up` says that its disk is full, and goes on by itself with all that waited when there is room",
-  { timeout: 300_000 },
   async () => {
     const recording = loadRecording(recordingFolder("01-dev-success-3-artifacts-5-iterations"));
     const cwd = mkdtempSync(join(tmpdir(), "tapedeck-full-"));

@@ -17,9 +17,7 @@ const fakeOf = (recording: string) =>
     recording: loadRecording(join(import.meta.dirname, `../../../../fakes/recordings/rkt/${recording}`)),
   });
 
-it("records the hosts that --rkt and tapedeck.yaml name, and shows what happens there", {
-  timeout: 300_000,
-}, async () => {
+it("records the hosts that --rkt and tapedeck.yaml name, and shows what happens there", async () => {
   await using still = await fakeOf("06-filters");
   await using busy = await fakeOf("05-app-exit-codes");
   const source = `{ upstream: rkt, developer: Rack 5, address: "${busy.address}", interval: 20ms, load: 100 }`;

@@ -20,7 +20,7 @@ type Session = {
   readonly labels: Readonly<Record<string, string>>;
   readonly endedAt: string | null;
 };
-describe("tapedeck up", { timeout: 300_000 }, () => {
+describe("tapedeck up", () => {
   const cwd = mkdtempSync(join(tmpdir(), "tapedeck-up-"));
   chmodSync(cwd, 0o711); // started by root, Postgres runs as another user
   const path = installSkaffold(join(cwd, "bin"));

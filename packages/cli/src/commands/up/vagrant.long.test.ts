@@ -16,9 +16,7 @@ afterAll(() => rmSync(cwd, { recursive: true, force: true }));
 
 const recording = loadRecording(join(import.meta.dirname, "../../../../fakes/recordings/vagrant/samples/up.jsonl"));
 
-it("records the servers that --vagrant and tapedeck.yaml name and those of commands, and shows what happens there", {
-  timeout: 300_000,
-}, async () => {
+it("records the servers that --vagrant and tapedeck.yaml name and those of commands, and shows what happens there", async () => {
   await using still = await startFakeVagrant();
   await using busy = await startFakeVagrant();
   const source = `{ upstream: vagrant, developer: Dana, project: cluster, address: "${busy.address}", timeout: 60s }`;

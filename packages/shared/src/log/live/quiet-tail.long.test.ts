@@ -23,7 +23,7 @@ async function asleep(tail: Tail, nc: NatsConnection): Promise<void> {
   const consumers = async () => (await streams.info(testStream)).state.consumer_count;
   await until(() => tail.now(), { message: "the tail to have reached the log" });
   await until(async () => (await consumers()) > 0, { message: "the tail to follow" });
-  await until(async () => (await consumers()) === 0, { message: "the tail to sleep", deadlineMs: 120_000 });
+  await until(async () => (await consumers()) === 0, { message: "the tail to sleep" });
 }
 
 async function quietTail(nc: NatsConnection, deps: Pick<TailDeps, "epoch" | "checkMs">): Promise<Tail> {
@@ -39,9 +39,7 @@ async function quietTail(nc: NatsConnection, deps: Pick<TailDeps, "epoch" | "che
   });
 }
 
-it.concurrent("a tail to which nothing comes has no consumer, and wakes with the next event", {
-  timeout: 180_000,
-}, async () => {
+it.concurrent("a tail to which nothing comes has no consumer, and wakes with the next event", async () => {
   await using log = await startTestLog();
   const writer = testWriter(log.writer, alice);
   await writer.append(1);
@@ -51,7 +49,7 @@ it.concurrent("a tail to which nothing comes has no consumer, and wakes with the
   await until(() => tail.now()?.last === endOf(2), { message: "the event to be read" });
 });
 
-it.concurrent("a tail that sleeps gets what was written while it was cut off", { timeout: 180_000 }, async () => {
+it.concurrent("a tail that sleeps gets what was written while it was cut off", async () => {
   await using log = await startTestLog();
   await using proxy = await lossyProxy(Number(new URL(`nats://${log.nc.getServer()}`).port));
   await using stack = new AsyncDisposableStack();
@@ -67,7 +65,7 @@ it.concurrent("a tail that sleeps gets what was written while it was cut off", {
   await until(() => tail.now()?.last === endOf(2), { message: "the event to be read" });
 });
 
-it.concurrent("a tail that sleeps finds what it did not hear of", { timeout: 180_000 }, async () => {
+it.concurrent("a tail that sleeps finds what it did not hear of", async () => {
   await using log = await startTestLog();
   await using proxy = await lossyProxy(Number(new URL(`nats://${log.nc.getServer()}`).port));
   await using stack = new AsyncDisposableStack();
