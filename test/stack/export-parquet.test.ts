@@ -230,6 +230,9 @@ it("an export of which nothing is left leaves no folder, and a file is no folder
   expect(await refusal()).toBe(`${folder} is a file, or below one: choose a folder.`);
   folder = join(folder, "x");
   expect(await refusal()).toBe(`${folder} is a file, or below one: choose a folder.`);
+  // It takes no folder, and says that it is not there.
+  folder = "/proc/tables";
+  expect(await refusal()).toMatch(/^\/proc\/tables can't be made \(ENOENT: .*\): choose another folder\.$/);
 });
 
 it("tables of another workspace do not get into a folder", async () => {

@@ -1,7 +1,7 @@
-import { access, constants, mkdir, readdir, stat, statfs } from "node:fs/promises";
-import { dirname } from "node:path";
+import { access, constants, readdir, stat, statfs } from "node:fs/promises";
 import { isForeignFile } from "@tapedeck/infra/local/foreign-files";
 import { CommandError } from "../command-error.ts";
+import { makeFolder } from "../make-folder.ts";
 import { lockFile } from "./lock.ts";
 
 /** What `up`, the servers, the bootstrap and the taps keep there; in a checkout the benchmark and the tests of the page, too. */
@@ -68,11 +68,4 @@ export async function checkDataFolder(folder: string): Promise<void> {
       `only ${free} MiB are free on the disk of ${folder}: free some space (256 MiB at least), or choose another with --data.`,
     );
   }
-}
-
-/** One after the other: in a file system that makes no folders, such as /proc, Node's recursive mkdir never ends. */
-async function makeFolder(folder: string): Promise<void> {
-  if (await stat(folder).catch(() => undefined)) return;
-  if (dirname(folder) !== folder) await makeFolder(dirname(folder));
-  await mkdir(folder);
 }

@@ -9,6 +9,7 @@ import { asciiName } from "@tapedeck/shared/source";
 import { type TokenBackup, tokenBackup } from "@tapedeck/shared/tokens/store";
 import type { z } from "zod";
 import { CommandError } from "../command-error.ts";
+import { makeFolder } from "../make-folder.ts";
 
 // A backup has a folder for each workspace, with the files of `nats stream backup`, so each program reads backups of the
 // other. It is whole when it has `tokens.json`, which is written last.
@@ -39,7 +40,7 @@ export type BackupWriter = {
  */
 export async function newBackup(folder: string): Promise<BackupWriter & AsyncDisposable> {
   await using stack = new AsyncDisposableStack();
-  const topmost = await mkdir(folder, { recursive: true, mode: 0o700 });
+  const topmost = await makeFolder(folder, 0o700);
   if (topmost !== undefined) stack.defer(() => removeEmptyFolders(resolve(folder), resolve(topmost)));
   const [first] = (await readdir(folder)).filter((name) => !isForeignFile(name));
   if (first !== undefined) throw new CommandError(`${folder} is not empty (${first}): name a new folder.`);

@@ -2,6 +2,7 @@ import { mkdir, readdir, readFile, rename, rm, rmdir, writeFile } from "node:fs/
 import { join } from "node:path";
 import { commandLineOf } from "@tapedeck/infra/local/server-process";
 import { CommandError } from "../../../command-error.ts";
+import { makeFolder } from "../../../make-folder.ts";
 import { duckdbViews, viewsFile, workspaceIn } from "./duckdb-views.ts";
 import { writeParquet } from "./parquet-file.ts";
 import type { ColumnHead, Rows } from "./rows.ts";
@@ -36,9 +37,13 @@ export class ExportFolder {
 
   /** @throws CommandError when the folder has anything but an earlier export, or another one writes to it */
   static async open(folder: string): Promise<ExportFolder> {
-    const made = await mkdir(folder, { recursive: true }).catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== "EEXIST" && error.code !== "ENOTDIR") throw error;
-      throw new CommandError(`${folder} is a file, or below one: choose a folder.`);
+    const made = await makeFolder(folder).catch((error: NodeJS.ErrnoException) => {
+      const isFile = error.code === "EEXIST" || error.code === "ENOTDIR";
+      throw new CommandError(
+        isFile
+          ? `${folder} is a file, or below one: choose a folder.`
+          : `${folder} can't be made (${error.message}): choose another folder.`,
+      );
     });
     const names = (await readdir(folder)).filter((name) => !name.startsWith("."));
     const workspace = workspaceIn(await readFile(join(folder, viewsFile), "utf8").catch(() => ""));
