@@ -9,3 +9,10 @@ export const chosen = (at: string) =>
 /** Series of the chosen workspaces and projects. */
 // biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana replaces them
 export const chosenSeries = 'workspace=~"${workspace:regex}",project=~"${project:regex}"';
+
+/** The share of the operations of an hour that failed. Where none has ever failed there is no counter of failures. */
+export function failedShare(by: "kind" | "project", selector: string): string {
+  const ended = (outcome: string) =>
+    `sum by (${by}) (increase(tapedeck_operations_total{${selector},outcome=~"${outcome}"}[1h]))`;
+  return `(${ended("failed")} or 0 * ${ended("succeeded")}) / ${ended("succeeded|failed")}`;
+}

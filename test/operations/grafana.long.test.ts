@@ -72,8 +72,10 @@ describe("every query of the dashboards", () => {
         });
       const { rows, fields } = await answerTo();
       expect((await answerTo(values)).rows, place).toEqual(rows);
-      if (rawSql.includes(":regex") && rows.length > 0)
-        expect((await answerTo({ workspace: ["none"] })).rows, place).not.toEqual(rows);
+      for (const name of ["workspace", "project"]) {
+        if (rawSql.includes(":regex") && rows.length > 0)
+          expect((await answerTo({ [name]: ["none"] })).rows, `${place}, of no ${name}`).not.toEqual(rows);
+      }
       if (!isEmptyWhenWell.test(place)) expect(rows, place).not.toEqual([]);
       if (format !== "time_series") continue;
       expect(fields[0]?.name, place).toBe("time");

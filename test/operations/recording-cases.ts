@@ -34,8 +34,13 @@ export const recordingCases: Readonly<Record<string, RecordingCase>> = {
       [counter("build", "cached")]: "0+9x120",
       // Nothing in this hour.
       [counter("deploy", "failed")]: "5x120",
+      // None has ever failed.
+      [counter("test", "succeeded")]: "0+1x120",
     },
-    records: [{ labels: `{${place},kind="build"}`, value: 0.25 }],
+    records: [
+      { labels: `{${place},kind="build"}`, value: 0.25 },
+      { labels: `{${place},kind="test"}`, value: 0 },
+    ],
   },
   "tapedeck:operation_duration_seconds:p50_1h": {
     series: durations,

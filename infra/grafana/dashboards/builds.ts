@@ -1,4 +1,4 @@
-import { chosen, chosenSeries } from "../conditions.ts";
+import { chosen, chosenSeries, failedShare } from "../conditions.ts";
 import type { Dashboard } from "../dashboard.ts";
 import { graph, rows, series } from "../panel.ts";
 
@@ -41,12 +41,7 @@ from tapedeck.build_times_daily where ${chosen("day::timestamptz")} group by 1 o
       title: "Share that failed",
       show: "lines",
       unit: "percentunit",
-      queries: [
-        series(
-          `sum by (project) (increase(tapedeck_operations_total{${builds},outcome="failed"}[1h])) / sum by (project) (increase(tapedeck_operations_total{${builds},outcome=~"succeeded|failed"}[1h]))`,
-          "{{project}}",
-        ),
-      ],
+      queries: [series(failedShare("project", builds), "{{project}}")],
     },
     {
       title: "Artifacts that took longest",

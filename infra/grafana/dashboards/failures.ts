@@ -1,4 +1,4 @@
-import { chosen, chosenSeries } from "../conditions.ts";
+import { chosen, chosenSeries, failedShare } from "../conditions.ts";
 import type { Dashboard } from "../dashboard.ts";
 import { graph, rows, series } from "../panel.ts";
 
@@ -21,12 +21,7 @@ from tapedeck.failures where ${chosen("failed_at")} group by 1, 2 order by 1, 2`
       title: "Share that failed, of an hour",
       show: "lines",
       unit: "percentunit",
-      queries: [
-        series(
-          `sum by (kind) (increase(tapedeck_operations_total{${chosenSeries},outcome="failed"}[1h])) / sum by (kind) (increase(tapedeck_operations_total{${chosenSeries},outcome=~"succeeded|failed"}[1h]))`,
-          "{{kind}}",
-        ),
-      ],
+      queries: [series(failedShare("kind", chosenSeries), "{{kind}}")],
     },
     {
       title: "Causes",

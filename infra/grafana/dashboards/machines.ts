@@ -43,7 +43,8 @@ from tapedeck.vagrant_command_times where ${chosen("started_at")} group by 1, 2,
       queries: [
         rows(`
 select source, name, state, machine_state, provider, box_name, box_version
-from tapedeck.vagrant_targets where not gone and ${isChosen("split_part(source, '/', 1)", "workspace")} order by 1, 2 limit 100`),
+from tapedeck.vagrant_targets where not gone and ${isChosen("split_part(source, '/', 1)", "workspace")}
+  and ${isChosen("split_part(source, '/', 3)", "project")} order by 1, 2 limit 100`),
       ],
     },
     {
@@ -60,8 +61,9 @@ from tapedeck.pod_runs where ${chosen("started_at")} group by 1, 2 order by 1, 2
       show: "table",
       queries: [
         rows(`
-select source, image_name, app, exit_code, count(*) as apps
-from tapedeck.rkt_apps where exit_code > 0 and ${isChosen("split_part(source, '/', 1)", "workspace")}
+select o.source, image_name, app, o.exit_code, count(*) as apps
+from tapedeck.operations o join tapedeck.rkt_apps a on a.session = o.session and a.pod || '/' || a.app = o.subject
+where o.kind = 'app' and o.exit_code > 0 and ${chosen("ended_at")}
 group by 1, 2, 3, 4 order by apps desc, 1, 3 limit 50`),
       ],
     },
