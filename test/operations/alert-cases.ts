@@ -236,7 +236,14 @@ export const alertCases: Readonly<Record<string, readonly AlertCase[]>> = {
       quietAt: ["5m", "60m", "110m"],
       firesAt: "70m",
       labels: { instance: "query-1", has: "none" },
-      summary: "The metrics of query at query-1 leave out 12 projects.",
+      summary: "The metrics of query at query-1 leave out 12 projects or workspaces.",
+    },
+    {
+      series: { 'tapedeck_query_metrics_workspaces{instance="query-1",has="none"}': "0x5 3x90 0x30" },
+      quietAt: ["5m", "110m"],
+      firesAt: "70m",
+      labels: { instance: "query-1", has: "none" },
+      summary: "The metrics of query at query-1 leave out 3 projects or workspaces.",
     },
   ],
   TapedeckInternalErrors: [

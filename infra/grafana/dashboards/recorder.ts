@@ -63,9 +63,11 @@ export const recorder: Dashboard = {
       queries: [series("sum by (instance) (tapedeck_gateway_streams)", "{{instance}}")],
     },
     {
-      title: "Projects on query's metrics",
+      title: "Projects and workspaces on query's metrics",
       show: "lines",
-      queries: [series("sum by (has) (tapedeck_query_metrics_projects)", "{{has}}")],
+      queries: ["projects", "workspaces"].map((what) =>
+        series(`sum by (has) (tapedeck_query_metrics_${what})`, `${what}: {{has}}`),
+      ),
     },
     {
       title: "Sources",

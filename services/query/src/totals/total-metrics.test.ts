@@ -112,6 +112,28 @@ it("the page has classic histograms in seconds, and none of what has no duration
   expect(page).not.toMatch(/project=|tapedeck_query_metrics_projects/);
 });
 
+it("the page counts every workspace before it has durations of any, and says how many have none", async () => {
+  const names = Array.from({ length: 60 }, (_, index) => `w-${String(index).padStart(2, "0")}`);
+  await sql`
+    insert into operation_totals
+    select name, project, kind, outcome, phase, count, timed, sum_ms, le_500, le_1000, le_2000, le_5000, le_10000, le_30000,
+      le_120000, le_600000, last_at
+    from unnest(${names}::text[]) name cross join operation_totals where workspace = 'a-workspace' and project = ''`.execute(
+    database.db,
+  );
+  const page = await pageOf({ workspaces: async () => names, series: 4_000 });
+  expect(seriesIn(page).length).toBeLessThanOrEqual(4_000);
+  const workspacesOf = (name: string) =>
+    new Set([...page.matchAll(new RegExp(`^${name}\\{.*workspace="([^"]*)"`, "gm"))].map(([, found]) => found));
+  expect(workspacesOf("tapedeck_workspace_operations_total").size).toBe(60);
+  const timed = workspacesOf("tapedeck_workspace_wait_seconds_sum").size;
+  expect(timed).toBeGreaterThan(0);
+  for (const [has, value] of Object.entries({ all: timed, counts: 60 - timed, none: 0 }))
+    expect(page).toContain(`tapedeck_query_metrics_workspaces{service="query",has="${has}"} ${value}\n`);
+  const short = await pageOf({ workspaces: async () => names, series: 200, by: "workspace" });
+  expect(short).toContain('tapedeck_query_metrics_workspaces{service="query",has="none"} 42\n');
+});
+
 it("the page has nothing of workspaces behind their logs, or while the tables can't be read", async () => {
   expect(seriesIn(await pageOf({ workspaces: async () => [] }))).toEqual([]);
   const away = () => {

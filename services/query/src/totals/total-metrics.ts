@@ -3,7 +3,7 @@ import type { QueryConfig } from "../config.ts";
 import type { Database } from "../db/database.ts";
 import { bucketBounds } from "../views/totals/buckets.ts";
 import { allProjects } from "../views/totals/totals.ts";
-import { chooseProjects, seriesOf } from "./choose-projects.ts";
+import { type Chosen, chooseInRoom } from "./choose-in-room.ts";
 import {
   projectTimes,
   type Total,
@@ -39,29 +39,32 @@ async function totalsPage({ database, workspaces, by, series }: TotalMetricsOpti
     by === "project" ? usedProjects(tables, names, series) : [],
   ]);
   // The sums of many workspaces leave half of the room to projects.
-  const ofWorkspaces = whileRoom(all, by === "project" ? series / 2 : series);
-  const text = familiesOf(workspaceFamilies, ofWorkspaces.filter(isOperation).map(countOf), ofWorkspaces);
-  if (by === "workspace") return text;
-  const room = series - ofWorkspaces.reduce((sum, total) => sum + seriesOf(total), 0);
-  const { counted, timed } = chooseProjects(used, room);
-  const times = await projectTimes(tables, timed);
-  const has = { all: timed.length, counts: counted.length - timed.length, none: (used[0]?.all ?? 0) - counted.length };
-  return text + familiesOf(projectFamilies, counted.map(countsOf), times) + gaugeOf(has);
-}
-
-/** Whole workspaces, as many as there is room for. */
-function whileRoom(totals: readonly Total[], room: number): readonly Total[] {
-  let left = room;
-  const chosen: Total[] = [];
-  for (const own of Map.groupBy(totals, ({ workspace }) => workspace).values()) {
-    left -= own.reduce((sum, total) => sum + seriesOf(total), 0);
-    if (left < 0) break;
-    chosen.push(...own);
-  }
-  return chosen;
+  const own = [...Map.groupBy(all, ({ workspace }) => workspace).values()];
+  const ofWorkspaces = chooseInRoom(own, by === "project" ? series / 2 : series, (totals) => ({
+    counters: totals.filter(isOperation).length,
+    histograms: totals.filter(isTimed).length,
+  }));
+  const counts = ofWorkspaces.counted.flat().filter(isOperation).map(countOf);
+  const text = familiesOf(workspaceFamilies, counts, ofWorkspaces.timed.flat());
+  const workspacesText = gaugeOf("workspaces", ofWorkspaces, own.length);
+  if (by === "workspace") return text + workspacesText;
+  const ofProjects = chooseInRoom(used, series - ofWorkspaces.series, (project) => ({
+    counters: project.counts === "" ? 0 : project.counts.split(",").length,
+    histograms: project.timed,
+  }));
+  const times = await projectTimes(tables, ofProjects.timed);
+  return [
+    text,
+    familiesOf(projectFamilies, ofProjects.counted.map(countsOf), times),
+    workspacesText,
+    gaugeOf("projects", ofProjects, used[0]?.all ?? 0),
+  ].join("");
 }
 
 const isOperation = ({ kind }: Pick<TotalKey, "kind">) => kind !== "wait";
+
+/** What was canceled says nothing about how long something takes. */
+const isTimed = ({ timed, outcome }: Total) => timed > 0 && ["", "succeeded", "failed"].includes(outcome);
 
 type Family = { readonly name: string; readonly help: string };
 type Families = Readonly<Record<"counts" | "durations" | "waits", Family>>;
@@ -75,15 +78,15 @@ const workspaceFamilies: Families = {
   waits: { name: "tapedeck_workspace_wait_seconds", help: "How long dev loops waited for each phase, by workspace." },
 };
 
-const ofProjects = "of the projects used last (see tapedeck_query_metrics_projects)";
+const ofThose = "of the projects used last (see tapedeck_query_metrics_projects)";
 
 const projectFamilies: Families = {
-  counts: { name: "tapedeck_operations_total", help: `Operations that ended, ${ofProjects}.` },
+  counts: { name: "tapedeck_operations_total", help: `Operations that ended, ${ofThose}.` },
   durations: {
     name: "tapedeck_operation_duration_seconds",
-    help: `How long operations took that succeeded or failed, ${ofProjects}.`,
+    help: `How long operations took that succeeded or failed, ${ofThose}.`,
   },
-  waits: { name: "tapedeck_wait_seconds", help: `How long dev loops waited for each phase, ${ofProjects}.` },
+  waits: { name: "tapedeck_wait_seconds", help: `How long dev loops waited for each phase, ${ofThose}.` },
 };
 
 /** `counts`: labels and values, in lines. */
@@ -135,21 +138,18 @@ function countsOf(project: UsedProject): string {
 const bounds = [...bucketBounds.map((ms) => String(ms / 1_000)), "+Inf"];
 
 function histogramOf(name: string, total: Total): string {
+  if (!isTimed(total)) return "";
   const { kind, outcome, phase, timed, sumMs, buckets } = total;
-  if (timed === 0 || !["", "succeeded", "failed"].includes(outcome)) return "";
   const labels = `${placeOf(total)}${isOperation(total) ? `kind="${kind}",outcome="${outcome}"` : `phase="${phase}"`}`;
   const lines = bounds.map((le, index) => `${name}_bucket{${labels},le="${le}"} ${buckets[index] ?? timed}\n`);
   return `${lines.join("")}${name}_sum{${labels}} ${sumMs / 1_000}\n${name}_count{${labels}} ${timed}\n`;
 }
 
-const projectsGauge = {
-  name: "tapedeck_query_metrics_projects",
-  help: "Projects of which this page has all figures, counts without durations, or none, as query.metrics.series allows.",
-};
-
-function gaugeOf(projects: Readonly<Record<"all" | "counts" | "none", number>>): string {
-  const lines = Object.entries(projects).map(
-    ([has, value]) => `${projectsGauge.name}{service="query",has="${has}"} ${value}\n`,
-  );
-  return head(projectsGauge, "gauge") + lines.join("");
+/** Says how many of all the page has, and how much of them. */
+function gaugeOf(what: "projects" | "workspaces", { counted, timed }: Chosen<unknown>, all: number): string {
+  const name = `tapedeck_query_metrics_${what}`;
+  const help = `The ${what} of which this page has all figures, counts without durations, or none, as query.metrics.series allows.`;
+  const has = { all: timed.length, counts: counted.length - timed.length, none: all - counted.length };
+  const lines = Object.entries(has).map(([some, value]) => `${name}{service="query",has="${some}"} ${value}\n`);
+  return head({ name, help }, "gauge") + lines.join("");
 }
