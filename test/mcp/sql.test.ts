@@ -93,6 +93,10 @@ it("large values and many rows are cut, and the answer says so", async () => {
   const large = await theirs.ask("run_sql", { sql: "select repeat('x', 5000000) as x" });
   expect(large.length).toBeLessThan(3_000);
   expect(large).toContain("x…");
+  const columns = Array.from({ length: 100 }, (_, column) => `repeat('x', 2000) as c${column}`).join(", ");
+  const wide = await theirs.ask("run_sql", { sql: `select ${columns} from generate_series(1, 1000)`, limit: 1_000 });
+  // 200 MB in all.
+  expect(wide).toMatch(/rows after the first 4\. Ask for fewer columns, or sum them up\./);
   const many = await theirs.ask("run_sql", { sql: "select * from generate_series(1, 100000) as n", limit: 1_000 });
   expect(many.length).toBeLessThan(12_000);
   expect(many).toMatch(/Left out: rows after the first 1000\./);

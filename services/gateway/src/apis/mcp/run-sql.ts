@@ -28,7 +28,8 @@ export const runSql = tool({
       rows,
       (count) => `${count} of ${counted(rows.length, "row")}. Ask with more \`tokens\`, or for less.`,
     );
-    if (isMore) answer.leaveOut(`rows after the first ${limit}. Ask with a larger \`limit\`, or sum them up.`);
+    const larger = rows.length < limit ? "for fewer columns" : "with a larger `limit`";
+    if (isMore) answer.leaveOut(`rows after the first ${rows.length}. Ask ${larger}, or sum them up.`);
     const again = "the tables have at least this; a query is always of now";
     return answer.end({ position, page: `${page}/`, again });
   },

@@ -7,7 +7,10 @@ import { LeakyPlansError, RolesRefusedError } from "../../db/access/workspace-lo
 import { settingInteger } from "../../db/setting-integer.ts";
 import type { ApiDeps, CallScope } from "../deps.ts";
 
-const most = { rows: 1_000, columns: 100, characters: 2_000 };
+/** `characters`: of a value. `all`: of an answer, of which assistants see a fraction. */
+const most = { rows: 1_000, columns: 100, characters: 2_000, all: 1_000_000 };
+/** What is read at a time, and so may be more than an answer has. */
+const fetchedRows = 20;
 
 export type SqlLimits = {
   readonly readers: ReaderLimits;
@@ -58,15 +61,28 @@ async function rowsOf(client: pg.Client, sql: string, maxRows: number, limits: S
   if (fields.length > most.columns) throw invalidArgument(`the query has more than ${most.columns} columns`, "sql");
   const names = fields.map((_, index) => `c${index}`);
   const cut = names.map(cutText).join(", ");
-  const { rows } = await alone(
+  await alone(
     client,
-    `select ${cut} from (\n${sql}\n) answer (${names.join(", ")}) limit ${maxRows + 1}`,
+    `declare answer no scroll cursor for select ${cut} from (\n${sql}\n) answer (${names.join(", ")}) limit ${maxRows + 1}`,
   );
   const jsonOf = (text: string | null, column: number) => jsonValue(text, fields[column]?.dataTypeID);
+  const json: string[] = [];
+  let isMore = false;
+  for (let characters = 0, hasMore = true; hasMore && !isMore; ) {
+    const { rows } = await alone(client, `fetch ${fetchedRows} from answer`);
+    hasMore = rows.length === fetchedRows;
+    for (const values of rows) {
+      const text = JSON.stringify(values.map(jsonOf));
+      characters += text.length;
+      isMore = json.length === maxRows || (json.length > 0 && characters > most.all);
+      if (isMore) break;
+      json.push(text);
+    }
+  }
   return {
     columns: fields.map(({ name }) => name),
-    rows: rows.slice(0, maxRows).map((values) => ({ json: JSON.stringify(values.map(jsonOf)) })),
-    is_more: rows.length > maxRows,
+    rows: json.map((text) => ({ json: text })),
+    is_more: isMore,
   };
 }
 
