@@ -49,7 +49,7 @@ from tapedeck.build_times_daily where ${chosen("day::timestamptz")} group by 1 o
       queries: [
         rows(`
 select workspace, project, artifact, sum(builds) as builds, sum(built_ms) as built_ms, round(max(p90_ms)) as slowest_day_p90_ms,
-  max(developers) as developers
+  max(developers) as most_developers_a_day
 from tapedeck.slowest_artifacts where ${chosen("day::timestamptz")} group by 1, 2, 3 order by built_ms desc limit 20`),
       ],
     },
