@@ -11,6 +11,8 @@ const widening = 8;
 
 /** Events that are kept of one read, at most: what a run has beyond them is left out. */
 export const maxEventsRead = 20_000;
+/** Events between two checks which of them are still needed, which reads all. */
+const betweenChecks = 1_000;
 
 export type ReadBackRequest = {
   readonly workspace: string;
@@ -24,6 +26,8 @@ export type ReadBackRequest = {
   readonly isBeginning: (event: RecordedEvent["event"]) => boolean;
   /** Whether the event is kept. */
   readonly isKept: (event: RecordedEvent["event"]) => boolean;
+  /** Those that are still needed, where there are too many to be kept. Absent: the first ones. */
+  readonly needed?: (events: readonly RecordedEvent[]) => readonly RecordedEvent[];
 };
 
 /** `isWhole`: the beginning was found. `left`: how many events were too many. */
@@ -50,13 +54,15 @@ export async function readBack(
 async function readFrom(
   reader: Pick<FormatReader, "historyBatches">,
   from: Offset,
-  { workspace, source, kinds, until, isBeginning, isKept }: ReadBackRequest,
+  { workspace, source, kinds, until, isBeginning, isKept, needed = (all) => all }: ReadBackRequest,
   signal: AbortSignal,
 ): Promise<ReadBack> {
   const subjects = toSubjects({ sources: [source], kinds }, workspace);
   let after = from;
   let isWhole = false;
   let left = 0;
+  let kept = 0;
+  let checkAt = 0;
   let events: RecordedEvent[] = [];
   for (;;) {
     try {
@@ -70,6 +76,11 @@ async function readFrom(
             [events, left] = [[], 0];
           }
           if (!isKept(recorded.event)) continue;
+          kept++;
+          if (events.length >= maxEventsRead && kept >= checkAt) {
+            events = [...needed(events)];
+            checkAt = kept + betweenChecks;
+          }
           if (events.length < maxEventsRead) events.push(withoutOriginal(recorded));
           else left++;
         }

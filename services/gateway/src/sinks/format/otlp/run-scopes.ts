@@ -10,7 +10,7 @@ const kindsOf = {
   pod: ["pod", "app"],
 } as const satisfies Record<RunKey["kind"], readonly string[]>;
 
-export type Scope = Pick<ReadBackRequest, "kinds" | "isBeginning" | "isKept">;
+export type Scope = Pick<ReadBackRequest, "kinds" | "isBeginning" | "isKept" | "needed">;
 
 /** The events that belong to a run, from its beginning on; from that of its session on where the run's own is missing. */
 export function scopeOf(run: RunKey): Scope {
@@ -55,6 +55,12 @@ export function belongsTo({ kind, session, runner, loop, instance }: RunKey, eve
   }
 }
 
+/** The job or the pod that an event of a command or a pod belongs to. */
+export function instanceOf({ operation, subject }: Event): string {
+  const isOfPod = operation?.kind === "pod" || operation?.kind === "app";
+  return isOfPod ? (subject.split("/")[0] ?? "") : subject;
+}
+
 /** The run that has this event among its operations. */
 export function runWith(event: Event): RunKey | undefined {
   const { session, operation, subject } = event;
@@ -66,7 +72,7 @@ export function runWith(event: Event): RunKey | undefined {
       return { ...none, kind: "command", instance: subject };
     case "pod":
     case "app":
-      return { ...none, kind: "pod", instance: subject.split("/")[0] ?? "" };
+      return { ...none, kind: "pod", instance: instanceOf(event) };
     default: {
       const { runner, loop } = operation;
       return loop === 0 ? { ...none, kind: "session" } : { ...none, kind: "loop", runner, loop };

@@ -6,7 +6,7 @@ import type { FormatReader, FormattedSink } from "../format.ts";
 import { type Operation, operationOf, operationsOf, type Result, stepOf, timeOf } from "./operations.ts";
 import { type ReadBack, readBack } from "./read-back.ts";
 import { RunMemory } from "./run-memory.ts";
-import { belongsTo, lastLoopScope, runOf, type Scope, scopeOf, sessionScope } from "./run-scopes.ts";
+import { belongsTo, instanceOf, lastLoopScope, runOf, type Scope, scopeOf, sessionScope } from "./run-scopes.ts";
 import { type SessionFacts, SessionReader } from "./session-facts.ts";
 import { type Run, resourceSpansOf } from "./spans.ts";
 import { type RunKey, runText } from "./trace-ids.ts";
@@ -83,11 +83,14 @@ export class TraceReader {
     const [, , , upstream] = source.split("/");
     if (upstream === "skaffold") return this.#openSkaffold(recorded, ending, signal);
     const of = upstream === "vagrant" ? "command" : "pod";
-    const { events } = await this.#read(sessionScope(of, session), recorded, signal);
-    const keys = new Map(events.flatMap(({ event }) => runOf(event) ?? []).map((key) => [runText(key), key]));
-    const open = [...keys.values()].filter((key) => !hasEnd(key, events));
-    const own = (key: RunKey) => events.filter(({ event }) => belongsTo(key, event));
-    return Promise.all(open.map((key) => this.#run(key, own(key), recorded, signal, ending)));
+    const ended = new Set<string>();
+    const needed = (some: readonly RecordedEvent[]) => {
+      openRuns(some, ended);
+      return some.filter(({ event }) => !ended.has(instanceOf(event)));
+    };
+    const { events } = await this.#read({ ...sessionScope(of, session), needed }, recorded, signal);
+    const open = [...openRuns(events, ended).values()];
+    return Promise.all(open.map(({ key, events: own }) => this.#run(key, own, recorded, signal, ending)));
   }
 
   async #openSkaffold(recorded: RecordedEvent, ending: Ending, signal: AbortSignal): Promise<readonly Run[]> {
@@ -158,6 +161,22 @@ export class TraceReader {
     const { workspace } = this.#sink;
     return readBack(this.#reader, { workspace, source: event.source, until: offset, ...scope }, signal);
   }
+}
+
+type OpenRun = { readonly key: RunKey; readonly events: RecordedEvent[] };
+
+/** The runs of commands or pods that have no end, by name. `ended` has the names of those that had one before, and gets more. */
+function openRuns(events: readonly RecordedEvent[], ended: Set<string>): ReadonlyMap<string, OpenRun> {
+  const runs = new Map<string, OpenRun>();
+  for (const { event } of events) {
+    const key = runOf(event);
+    if (key === undefined) continue;
+    runs.set(key.instance, runs.get(key.instance) ?? { key, events: [] });
+    if (!event.injected && stepOf(event)?.does === "end") ended.add(key.instance);
+  }
+  for (const instance of ended) runs.delete(instance);
+  for (const recorded of events) runs.get(instanceOf(recorded.event))?.events.push(recorded);
+  return runs;
 }
 
 export function endsSession({ kind }: Event): boolean {
