@@ -60,6 +60,8 @@ export function exportTables(limits: Pick<ReaderLimits, "transactionMs">) {
       // A reader may take longer for the rows of a day than query has for an answer.
       const { sql: text, parameters } = sessionSettings(database().schema, limits.transactionMs);
       await client.query(text, [...parameters]);
+      // The rows of a day look others up by key. To join them at once, Postgres would read those of all days for each day.
+      await client.query("set enable_hashjoin = off; set enable_mergejoin = off");
       const tables = new TableReader(client, { workspace, developer });
       const withoutDays = exportedTables.filter(({ within }) => within === undefined);
       const withDays = exportedTables.filter(({ within }) => within !== undefined);

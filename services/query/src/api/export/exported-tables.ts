@@ -17,6 +17,10 @@ export type ExportedTable = {
 const between = (expression: string) => (from: string, to: string) =>
   `${expression} >= ${from} and ${expression} < ${to}`;
 
+/** For tables that have no index by the first of the two times. */
+const startedOrEnded = (from: string, to: string) =>
+  `(${between("started_at")(from, to)} or started_at is null and ${between("ended_at")(from, to)})`;
+
 /** Each has an index by its time, or few rows. */
 export const exportedTables: readonly ExportedTable[] = [
   { name: "workspaces", developer: undefined },
@@ -26,12 +30,8 @@ export const exportedTables: readonly ExportedTable[] = [
     developer: "split_part(source, '/', 2)",
   },
   { name: "operations", within: between("coalesce(started_at, ended_at)") },
-  { name: "loops", within: between("coalesce(started_at, ended_at)") },
-  {
-    name: "loop_times",
-    within: (from, to) =>
-      `(${between("started_at")(from, to)} or started_at is null and ${between("ended_at")(from, to)})`,
-  },
+  { name: "loops", within: startedOrEnded },
+  { name: "loop_times", within: startedOrEnded },
   { name: "time_to_green", within: between("failed_at") },
   { name: "failures", within: between("failed_at") },
   { name: "build_times", within: between("started_at") },
@@ -41,7 +41,7 @@ export const exportedTables: readonly ExportedTable[] = [
     without: "day",
   },
   { name: "vagrant_command_times", within: between("started_at") },
-  { name: "pod_runs", within: between("coalesce(started_at, ended_at)") },
+  { name: "pod_runs", within: startedOrEnded },
   { name: "events", within: between("recorded_at") },
 ];
 
