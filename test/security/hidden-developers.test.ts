@@ -1,7 +1,7 @@
-import { inflateRawSync } from "node:zlib";
 import type { DescMethod } from "@bufbuild/protobuf";
 import { ExportTablesRequest, ExportTablesResponse } from "@tapedeck/proto/tapedeck/v1/tables";
 import { registry } from "@tapedeck/shared/descriptors/registry";
+import { zstd } from "@tapedeck/shared/log/batch/zstd";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { WebSocket } from "ws";
@@ -190,7 +190,11 @@ it("an export of tables has the rows of the viewer's own developer", async () =>
     call.end();
     expect(await call.over).toMatchObject({ code: 0 });
     const bodies = call.messages.map((message) => ExportTablesResponse.decode(message).body);
-    return Buffer.concat(bodies.map((body) => (body?.$case === "rows" ? inflateRawSync(body.value) : Buffer.of())));
+    return Buffer.concat(
+      bodies.map((body) =>
+        body?.$case === "compressed_rows" ? zstd.decompress(body.value.zstd, body.value.size) : Buffer.of(),
+      ),
+    );
   };
   const own = await exported(hers);
   expect(own.includes(alice.mark)).toBe(true);

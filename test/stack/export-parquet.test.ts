@@ -1,9 +1,9 @@
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { deflateRawSync } from "node:zlib";
 import { Server, ServerCredentials, type ServerWritableStream } from "@grpc/grpc-js";
 import type { ExportTablesRequest, ExportTablesResponse, TableColumn } from "@tapedeck/proto/tapedeck/v1/tables";
 import { TapedeckService } from "@tapedeck/proto/tapedeck/v1/tapedeck";
+import { zstd } from "@tapedeck/shared/log/batch/zstd";
 import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
 import { until } from "@tapedeck/shared/testing/until";
 import { exportTables } from "tapedeck/commands/export/parquet/run";
@@ -82,13 +82,19 @@ const rowsAtOnce = 2_500;
 
 type Table = { readonly columns: readonly TableColumn[]; readonly rows: readonly (readonly Value[])[] };
 
+/** An older Node of the server has nothing to compress rows with. */
+function rowsMessage(rows: Buffer, isCompressed: boolean): Message {
+  if (!isCompressed || zstd.compress === undefined) return { $case: "rows", value: rows };
+  return { $case: "compressed_rows", value: { zstd: Buffer.from(zstd.compress(rows)), size: rows.length } };
+}
+
 function tableMessages(table: string, day: string, { columns, rows }: Table, workspace = "acme"): Message[] {
   const parts = Array.from({ length: Math.ceil(rows.length / rowsAtOnce) }, (_, part) =>
     rows.slice(part * rowsAtOnce, (part + 1) * rowsAtOnce).map((row) => rowOf(columns, row)),
   );
   return [
     { $case: "begin", value: { table, day, columns: [...columns], workspace } },
-    ...parts.map((part) => ({ $case: "rows" as const, value: deflateRawSync(Buffer.concat(part)) })),
+    ...parts.map((part, index) => rowsMessage(Buffer.concat(part), index % 2 === 0)),
     { $case: "end", value: { rows: BigInt(rows.length) } },
   ];
 }
@@ -124,33 +130,65 @@ async function idsIn(table: string): Promise<readonly (string | null)[]> {
 
 const start2000 = Date.UTC(2000, 0, 1);
 
-it("values of all types are the same in DuckDB", async () => {
-  const types = ["text", "text", "json", "int32", "int64", "double", "boolean", "timestamp", "text"];
-  const columns = types.map((type, index) => ({ name: `c${index}`, type }));
-  const micros = (time: string) => BigInt(Date.parse(time) - start2000) * 1_000n + 7n;
-  const rows: Value[][] = Array.from({ length: 6_000 }, (_, n) => [
-    ...[`id-${n}`, ["", "é🙂", "it's\n\u0000"][n % 3] ?? "", `{"n": ${n % 5}}`, n - 3_000, 2n ** 53n + BigInt(n)],
-    ...[n / 7, n % 2 === 0, micros("1969-12-31T23:59:59Z") + BigInt(n), null],
-  ]);
+const types = ["text", "text", "json", "int32", "int64", "double", "boolean", "timestamp", "text", "int64"];
+const allTypes = types.map((type, index) => ({ name: `c${index}`, type }));
+const micros = (time: string) => BigInt(Date.parse(time) - start2000) * 1_000n + 7n;
+const ofAllTypes: Value[][] = Array.from({ length: 6_000 }, (_, n) => [
+  ...[`id-${n}`, ["", "é🙂", "it's\n\u0000"][n % 3] ?? "", `{"n": ${n % 5}}`, n - 3_000, 2n ** 53n + BigInt(n)],
+  ...[
+    n / 7,
+    n % 2 === 0,
+    micros("1969-12-31T23:59:59Z") + BigInt(n),
+    ["x", "y"][n % 2] ?? "",
+    BigInt(n - 3_000) * 500_000n,
+  ],
+]);
+const since1970 = (value: Value) => (value === null ? null : BigInt(value as bigint) + BigInt(start2000) * 1_000n);
+
+it.each([
+  ["without nulls", []],
   // A column's first null may come late.
-  rows.push(["last", null, null, null, null, null, null, null, "once"]);
-  script = [...tableMessages("operations", first, { columns, rows }), done(first)];
+  ["with nulls", [["last", null, null, null, null, null, null, null, null, null]]],
+  [
+    "of nulls alone in a column",
+    ofAllTypes.map((row) => row.map((value, index) => (index === 0 ? `${value}-null` : null))),
+  ],
+])("values of all types, %s, are the same in DuckDB", async (_, more) => {
+  const rows = more.length > 1 ? more : [...ofAllTypes, ...more];
+  script = [...tableMessages("operations", first, { columns: allTypes, rows }), done(first)];
   await run(first, first);
   await using duckdb = await openDuckDb();
   const { rows: found } = await duckdb.rows(
-    `select c0, c1, c2, c3, c4, c5, c6, epoch_us(c7), c8 from ${filesOf("operations")}
-      order by try_cast(substr(c0, 4) as integer) nulls last`,
+    `select c0, c1, c2, c3, c4, c5, c6, epoch_us(c7), c8, c9 from ${filesOf("operations")}
+      order by try_cast(split_part(c0, '-', 2) as integer) nulls last`,
   );
-  const since1970 = (value: Value) => (value === null ? null : BigInt(value as bigint) + BigInt(start2000) * 1_000n);
   const expected = rows.map((row) => row.with(7, since1970(row[7] ?? null)).map((value) => value && String(value)));
   const comparable = (all: readonly (readonly unknown[])[]) =>
-    all.map((row) => row.map((value) => (value === 0 || value === false || value === "" ? String(value) : value)));
+    all.map((row) =>
+      row.map((value) => (value === 0 || value === 0n || value === false || value === "" ? String(value) : value)),
+    );
   expect(comparable(found)).toEqual(comparable(expected));
   const { rows: described } = await duckdb.rows(`describe select * from ${filesOf("operations")}`);
   expect(described.map(([, type]) => type)).toEqual([
     ...["VARCHAR", "VARCHAR", "JSON", "INTEGER", "BIGINT", "DOUBLE", "BOOLEAN", "TIMESTAMP WITH TIME ZONE", "VARCHAR"],
-    "DATE",
+    ...["BIGINT", "DATE"],
   ]);
+});
+
+it("the bounds of times are in the files, without nulls", async () => {
+  const times = ["2026-01-30T12:00:00Z", null, "2026-01-30T09:00:00Z", "2026-01-30T10:00:00Z"];
+  const rows = times.map((time, n) => [String(n), time === null ? null : micros(time)]);
+  const columns = [
+    { name: "id", type: "text" },
+    { name: "at", type: "timestamp" },
+  ];
+  script = [...tableMessages("operations", first, { columns, rows }), done(first)];
+  await run(first, first);
+  await using duckdb = await openDuckDb();
+  const { rows: found } = await duckdb.rows(
+    `select stats_min_value, stats_max_value from parquet_metadata('${folder}/operations/day=*/*.parquet') where path_in_schema = 'at'`,
+  );
+  expect(found).toEqual([["2026-01-30 09:00:00.000007+00", "2026-01-30 12:00:00.000007+00"]]);
 });
 
 it("an export replaces its days, and leaves the others", async () => {

@@ -1,5 +1,6 @@
-import { inflateRawSync } from "node:zlib";
+import { asBuffer } from "@tapedeck/shared/as-buffer";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { zstd } from "@tapedeck/shared/log/batch/zstd";
 import { sourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
 import { Client } from "pg";
@@ -51,7 +52,8 @@ async function exported(request: Parameters<typeof ask.exportTables>[0]) {
   let text = "";
   for await (const { body } of ask.exportTables(request)) {
     if (body?.$case === "begin") table = `${body.value.table} ${body.value.day}`.trim();
-    if (body?.$case === "rows") text += inflateRawSync(body.value).toString("latin1");
+    if (body?.$case === "compressed_rows")
+      text += asBuffer(zstd.decompress(body.value.zstd, body.value.size)).toString("latin1");
     if (body?.$case === "end") counts[table] = Number(body.value.rows);
   }
   return { counts, text };
@@ -182,7 +184,7 @@ describe("with more rows than wait on the way, also when they are compressed", (
   it("the rows of a day may be read for longer than query may take for an answer", async () => {
     await using database = openDatabase({ url: on.databaseUrl, statementTimeoutMs: 100 });
     const rows = directExport(exportTables({ transactionMs: 60_000 }), () => database);
-    for (let body = (await rows.next()).value?.body; body?.$case !== "rows" || (await copies()) === 0; ) {
+    for (let body = (await rows.next()).value?.body; body?.$case !== "compressed_rows" || (await copies()) === 0; ) {
       body = (await rows.next()).value?.body;
     }
     const isLong = "select 1 from pg_stat_activity where query like 'copy (select%' and now() - query_start > '300 ms'";

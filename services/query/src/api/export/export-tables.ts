@@ -1,8 +1,8 @@
-import { promisify } from "node:util";
-import { deflateRaw, type ZlibOptions } from "node:zlib";
 import type { ExportRequest } from "@tapedeck/proto/tapedeck/v1/query";
 import type { ExportTablesResponse, TableColumn } from "@tapedeck/proto/tapedeck/v1/tables";
+import { asBuffer } from "@tapedeck/shared/as-buffer";
 import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
+import { zstd } from "@tapedeck/shared/log/batch/zstd";
 import { startTimer, stopTimer } from "@tapedeck/shared/sync/timers";
 import type pg from "pg";
 import type { ReaderLimits } from "../../db/access/limits.ts";
@@ -21,9 +21,6 @@ import {
 
 /** Each has a connection to Postgres, and may take one of its cores. */
 const maxExports = 2;
-
-/** A fifteenth is left of typical rows, and the gateway's work with it. Another thread does it. */
-const compressed = promisify<Buffer, ZlibOptions, Buffer>(deflateRaw);
 
 type Message = NonNullable<ExportTablesResponse["body"]>;
 
@@ -99,9 +96,9 @@ class TableReader {
       yield message({ $case: "begin", value: { table: table.name, day, columns, workspace: this.#of.workspace } });
       const query = `select ${select} from ${table.name} where ${conditionOn(table, this.#of, day)}`;
       let count = 0;
-      for await (const copied of copyOut(this.#client, query)) {
-        count += copied.count;
-        yield message({ $case: "rows", value: await compressed(copied.rows, { level: 1 }) });
+      for await (const { rows, count: more } of copyOut(this.#client, query, packed)) {
+        count += more;
+        yield message(rows);
       }
       yield message({ $case: "end", value: { rows: BigInt(count) } });
     }
@@ -117,6 +114,12 @@ class TableReader {
     this.#columns.set(table.name, columns);
     return columns;
   }
+}
+
+/** A fifteenth is left of typical rows, and the gateway's work with it. */
+function packed(rows: Buffer): Message {
+  if (zstd.compress === undefined) return { $case: "rows", value: Buffer.from(rows) };
+  return { $case: "compressed_rows", value: { zstd: asBuffer(zstd.compress(rows)), size: rows.byteLength } };
 }
 
 function message(body: Message): ExportTablesResponse {

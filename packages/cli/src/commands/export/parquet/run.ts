@@ -1,8 +1,13 @@
-import { promisify } from "node:util";
-import { inflateRaw, type ZlibOptions } from "node:zlib";
 import { type ServiceError, status } from "@grpc/grpc-js";
-import { ExportTablesRequest, type ExportTablesResponse, type TableBegin } from "@tapedeck/proto/tapedeck/v1/tables";
+import {
+  type CompressedRows,
+  ExportTablesRequest,
+  type ExportTablesResponse,
+  type TableBegin,
+} from "@tapedeck/proto/tapedeck/v1/tables";
 import { TapedeckClient } from "@tapedeck/proto/tapedeck/v1/tapedeck";
+import { asBuffer } from "@tapedeck/shared/as-buffer";
+import { zstd } from "@tapedeck/shared/log/batch/zstd";
 import { worded } from "../../../api/exported-sessions.ts";
 import { CommandError, sentenceOf } from "../../../command-error.ts";
 import { bytesText } from "../../../display/durations.ts";
@@ -96,7 +101,10 @@ async function* messages(
   }
 }
 
-const inflated = promisify<Uint8Array, ZlibOptions, Buffer>(inflateRaw);
+function decompressed({ zstd: frame, size }: CompressedRows): Buffer {
+  if (size > maxMessageBytes) throw new Error(`a message of ${size} bytes`);
+  return asBuffer(zstd.decompress(frame, size));
+}
 
 type OpenTable = TableOfDay & { readonly rows: Rows; count: number };
 
@@ -115,8 +123,8 @@ async function writeAll(
     if (body?.$case === "begin") {
       table = openTable(body.value);
       await files.begin(table, body.value.workspace);
-    } else if (body?.$case === "rows" && table !== undefined) {
-      const bytes = await inflated(body.value, { maxOutputLength: maxMessageBytes });
+    } else if ((body?.$case === "rows" || body?.$case === "compressed_rows") && table !== undefined) {
+      const bytes = body.$case === "rows" ? asBuffer(body.value) : decompressed(body.value);
       for (let at = 0; at < bytes.length; ) {
         const before = table.rows.count;
         at = table.rows.add(bytes, at, maxFileRows);
