@@ -1,3 +1,5 @@
+import { endianness } from "node:os";
+
 /** The types of columns, as the server names them (`TableColumn.type` in proto/tapedeck/v1/tables.proto). */
 export const columnTypes = ["text", "json", "int32", "int64", "double", "boolean", "timestamp"] as const;
 
@@ -14,9 +16,13 @@ export type Column = {
   readonly encoding: Encoding;
   /** The values of all rows for the writer of Parquet, made anew at each call. */
   values(): ArrayLike<unknown>;
+  /** The least and the greatest value; undefined where all are null. */
+  bounds?(): Bounds | undefined;
   /** Forgets all values. */
   clear(): void;
 };
+
+export type Bounds = { readonly min_value: bigint; readonly max_value: bigint };
 
 export type Encoding = "PLAIN" | "RLE_DICTIONARY" | "DELTA_BINARY_PACKED" | "DELTA_BYTE_ARRAY" | "RLE";
 
@@ -42,8 +48,13 @@ function grown<Values extends Int32Array | Float64Array | BigInt64Array>(
 
 const firstRows = 1_024;
 
-/** Parquet counts times from 1970, and Postgres from 2000. */
-const microsTo2000 = 946_684_800_000_000n;
+/** Parquet counts times from 1970, and Postgres from 2000: microseconds, by 32 bits. */
+const microsTo2000 = 946_684_800_000_000;
+const since2000 = { high: Math.floor(microsTo2000 / 2 ** 32), low: microsTo2000 % 2 ** 32 };
+const since1970 = { high: 0, low: 0 };
+
+/** Where the lower half of a number of 64 bits lies in memory. */
+const lowWord = endianness() === "LE" ? 0 : 1;
 
 /** Positions of nulls. Most columns have none. */
 class Nulls {
@@ -60,7 +71,8 @@ class Nulls {
   /** The same values with null where there is none. */
   in(values: ArrayLike<unknown>): ArrayLike<unknown> {
     if (!this.any) return values;
-    const all = Array.from(values);
+    const all: unknown[] = new Array(values.length);
+    for (let row = 0; row < all.length; row++) all[row] = values[row];
     for (const row of this.#rows) all[row] = null;
     return all;
   }
@@ -75,7 +87,10 @@ class LongColumn implements Column {
   readonly #maxRows: number;
   readonly #nulls = new Nulls();
   #values = new BigInt64Array(firstRows);
+  /** The same memory in halves: a BigInt would be an object for each value. */
+  #words = new Int32Array(this.#values.buffer);
   #rows = 0;
+  #fitsInt32 = true;
 
   constructor(type: "int64" | "timestamp", maxRows: number) {
     this.type = type;
@@ -92,27 +107,63 @@ class LongColumn implements Column {
 
   add(from: Buffer, fields: Int32Array, first: number, stride: number, rows: number): void {
     this.#values = grown(this.#values, this.#rows + rows, this.#maxRows);
-    const add = this.type === "timestamp" ? microsTo2000 : 0n;
-    const values = this.#values;
-    for (let row = 0, field = first; row < rows; row++, field += stride) {
-      const length = fields[field + 1] as number;
-      if (length < 0) this.#nulls.add(this.#rows);
-      else values[this.#rows] = from.readBigInt64BE(fields[field] as number) + add;
-      this.#rows++;
+    if (this.#words.buffer !== this.#values.buffer) this.#words = new Int32Array(this.#values.buffer);
+    const words = this.#words;
+    const since = this.type === "timestamp" ? since2000 : since1970;
+    let at = this.#rows;
+    for (let field = first; at < this.#rows + rows; at++, field += stride) {
+      if ((fields[field + 1] as number) < 0) {
+        this.#nulls.add(at);
+        continue;
+      }
+      const start = fields[field] as number;
+      const low = (int32At(from, start + 4) >>> 0) + since.low;
+      const high = (int32At(from, start) + since.high + (low >= 2 ** 32 ? 1 : 0)) | 0;
+      words[at * 2 + lowWord] = low;
+      words[at * 2 + 1 - lowWord] = high;
+      if (high !== (low | 0) >> 31) this.#fitsInt32 = false;
     }
+    this.#rows = at;
   }
 
   readonly encoding = "DELTA_BINARY_PACKED";
 
+  /** The writer packs numbers several times quicker than BigInts. */
   values(): ArrayLike<unknown> {
-    return this.#nulls.in(this.#values.subarray(0, this.#rows));
+    if (!this.#fitsInt32) return this.#nulls.in(this.#values.subarray(0, this.#rows));
+    const numbers = new Int32Array(this.#rows);
+    for (let row = 0; row < numbers.length; row++) numbers[row] = this.#words[row * 2 + lowWord] as number;
+    return this.#nulls.in(numbers);
+  }
+
+  bounds(): Bounds | undefined {
+    let bounds: { min_value: bigint; max_value: bigint } | undefined;
+    const values = this.#nulls.in(this.#values.subarray(0, this.#rows));
+    for (let row = 0; row < values.length; row++) {
+      const value = values[row] as bigint | null;
+      if (value === null) continue;
+      bounds ??= { min_value: value, max_value: value };
+      if (value < bounds.min_value) bounds.min_value = value;
+      if (value > bounds.max_value) bounds.max_value = value;
+    }
+    return bounds;
   }
 
   clear(): void {
     this.#rows = 0;
+    this.#fitsInt32 = true;
     this.#values.fill(0n);
     this.#nulls.clear();
   }
+}
+
+function int32At(from: Buffer, at: number): number {
+  return (
+    ((from[at] as number) << 24) |
+    ((from[at + 1] as number) << 16) |
+    ((from[at + 2] as number) << 8) |
+    (from[at + 3] as number)
+  );
 }
 
 type NumberType = "int32" | "double" | "boolean";
@@ -156,9 +207,8 @@ class NumberColumn implements Column {
   }
 
   values(): ArrayLike<unknown> {
-    const values = this.#values.subarray(0, this.#rows);
-    if (this.type === "boolean") return this.#nulls.in(Array.from(values, Boolean));
-    return this.#nulls.in(values);
+    // The writer takes 0 and 1 for booleans.
+    return this.#nulls.in(this.#values.subarray(0, this.#rows));
   }
 
   clear(): void {
@@ -230,9 +280,7 @@ class TextColumn implements Column {
     const starts = this.#starts;
     const each: unknown[] = new Array(this.#count);
     for (let number = 0; number < this.#count; number++) {
-      each[number] = this.#areDifferent
-        ? texts.subarray(starts[number], starts[number + 1])
-        : texts.toString("utf8", starts[number], starts[number + 1]);
+      each[number] = texts.subarray(starts[number], starts[number + 1]);
     }
     const data: unknown[] = new Array(this.#rows);
     for (let row = 0; row < this.#rows; row++) {
