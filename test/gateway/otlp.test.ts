@@ -256,6 +256,25 @@ it("sends a command without loops as one trace when its session ends, as a child
   expect(build).toMatchObject({ name: "build web", traceId, parentId: root?.spanId });
 });
 
+it.each([
+  ["01", 1],
+  ["00", 0],
+])("gives the spans of a trace, and its links, the flags %s of TRACEPARENT", async (written, flags) => {
+  const script = scenario(newSource());
+  const sink = await addSink(script);
+  const skaffold = script.session(session);
+  skaffold.started({ traceparent: `00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-${written}` });
+  skaffold.configured();
+  skaffold.loopStarted();
+  skaffold.cached("web");
+  skaffold.loopEnded("succeeded");
+  await write(script);
+  const [root, build] = await sink.traces(1);
+  const [hasIsRemote, isRemote] = [0x100, 0x200];
+  expect(root?.span.flags).toBe(hasIsRemote + isRemote + flags);
+  expect([build?.span.flags, root?.span.links[0]?.flags]).toEqual(Array(2).fill(hasIsRemote + flags));
+});
+
 it("sends a Vagrant command with its job, and one that ends with its session", async () => {
   const script = scenario(newSource("vagrant"));
   const sink = await addSink(script);

@@ -41,10 +41,13 @@ type Sink = Pick<FormattedSink, "workspace" | "page" | "epoch">;
 export function resourceSpansOf(run: Run, sink: Sink): ResourceSpans {
   const parent = parseTraceParent(run.session.labels[traceParentLabel]);
   const traceId = parent === undefined ? traceIdOf(run.key) : Buffer.from(parent.traceId, "hex");
+  // A span that is not sampled has no sampled children.
+  const flags = parent === undefined ? sampled : parent.flags & SpanFlags.SPAN_FLAGS_TRACE_FLAGS_MASK;
+  const trace = { traceId, flags, sink };
   const tasks = run.tasks.slice(0, maxTasks);
   const spans = [
-    ...(run.root === undefined ? [] : [rootSpan(run, run.root, { traceId, parent, sink })]),
-    ...tasks.map((task) => taskSpan(run, task, { traceId, sink })),
+    ...(run.root === undefined ? [] : [rootSpan(run, run.root, { ...trace, parent })]),
+    ...tasks.map((task) => taskSpan(run, task, trace)),
   ];
   return {
     resource: { attributes: keyValues(resourceAttributes(run, sink)), dropped_attributes_count: 0, entity_refs: [] },
@@ -79,9 +82,11 @@ function resourceAttributes(run: Run, sink: Sink): Attributes {
   };
 }
 
-type RootContext = { readonly traceId: Buffer; readonly parent: TraceParent | undefined; readonly sink: Sink };
+/** What the spans of a trace share. */
+type Trace = { readonly traceId: Buffer; readonly flags: number; readonly sink: Sink };
+type RootContext = Trace & { readonly parent: TraceParent | undefined };
 
-function rootSpan(run: Run, root: Operation, { traceId, parent, sink }: RootContext): Span {
+function rootSpan(run: Run, root: Operation, { traceId, flags, parent, sink }: RootContext): Span {
   const { key, missing } = run;
   const action = key.kind === "session" && run.session.labels.command?.startsWith("skaffold build") ? "BUILD" : "RUN";
   const result = root.result;
@@ -93,11 +98,9 @@ function rootSpan(run: Run, root: Operation, { traceId, parent, sink }: RootCont
     trace_state: "",
     parent_span_id: parent === undefined ? Buffer.alloc(0) : Buffer.from(parent.spanId, "hex"),
     flags:
-      parent === undefined
-        ? SpanFlags.SPAN_FLAGS_CONTEXT_HAS_IS_REMOTE_MASK | sampled
-        : SpanFlags.SPAN_FLAGS_CONTEXT_HAS_IS_REMOTE_MASK |
-          SpanFlags.SPAN_FLAGS_CONTEXT_IS_REMOTE_MASK |
-          (parent.flags & SpanFlags.SPAN_FLAGS_TRACE_FLAGS_MASK),
+      SpanFlags.SPAN_FLAGS_CONTEXT_HAS_IS_REMOTE_MASK |
+      (parent === undefined ? 0 : SpanFlags.SPAN_FLAGS_CONTEXT_IS_REMOTE_MASK) |
+      flags,
     name: `${action} ${pipelineName(run)}`,
     kind: Span_SpanKind.SPAN_KIND_SERVER,
     attributes: keyValues({
@@ -113,13 +116,13 @@ function rootSpan(run: Run, root: Operation, { traceId, parent, sink }: RootCont
       "tapedeck.missing.events": missing.events,
       "tapedeck.missing.tasks": dropped > 0 ? dropped : undefined,
     }),
-    links: linksOf(run, traceId),
+    links: linksOf(run, traceId, flags),
     status: statusOf(root),
     ...nothingDropped,
   };
 }
 
-function taskSpan(run: Run, task: Operation, { traceId, sink }: Pick<RootContext, "traceId" | "sink">): Span {
+function taskSpan(run: Run, task: Operation, { traceId, flags, sink }: Trace): Span {
   const { key } = run;
   const name = taskName(task);
   return {
@@ -128,7 +131,7 @@ function taskSpan(run: Run, task: Operation, { traceId, sink }: Pick<RootContext
     span_id: taskSpanIdOf(key, task.id),
     trace_state: "",
     parent_span_id: rootSpanIdOf(key),
-    flags: SpanFlags.SPAN_FLAGS_CONTEXT_HAS_IS_REMOTE_MASK | sampled,
+    flags: SpanFlags.SPAN_FLAGS_CONTEXT_HAS_IS_REMOTE_MASK | flags,
     name,
     kind: Span_SpanKind.SPAN_KIND_INTERNAL,
     attributes: keyValues({
@@ -199,7 +202,7 @@ function isBad(result: Result | undefined): boolean {
 }
 
 /** The loop before and after; the one after may never come. */
-function linksOf({ key, missing, root }: Run, ownTrace: Buffer): Span["links"] {
+function linksOf({ key, missing, root }: Run, ownTrace: Buffer, flags: number): Span["links"] {
   if (key.kind !== "loop") return [];
   const isLast = root?.result === undefined || missing.end !== undefined;
   const others = [
@@ -215,7 +218,7 @@ function linksOf({ key, missing, root }: Run, ownTrace: Buffer): Span["links"] {
       trace_state: "",
       attributes: keyValues({ "tapedeck.link": link }),
       dropped_attributes_count: 0,
-      flags: SpanFlags.SPAN_FLAGS_CONTEXT_HAS_IS_REMOTE_MASK | sampled,
+      flags: SpanFlags.SPAN_FLAGS_CONTEXT_HAS_IS_REMOTE_MASK | flags,
     };
   });
 }
