@@ -3,6 +3,7 @@ import { parseWhen } from "@tapedeck/shared/filter/time";
 import { z } from "zod";
 import { when } from "../apis/tapedeck/parameter-schemas.ts";
 import { formatNames, modes, type SinkDefinition, sinkNameForm, sinkNamePattern, storedFilter } from "./definition.ts";
+import { filterError } from "./filter-error.ts";
 import { templateError } from "./format/chat/template.ts";
 import { signingSecretError } from "./format/standard-signature.ts";
 
@@ -107,7 +108,8 @@ export function formatError({
   if (narrowed !== undefined) {
     return { field: "filter", error: `a chat gets what has failed and is good again: it has no ${narrowed}` };
   }
-  return undefined;
+  const unmatched = filterError({ format, cdevents, live, filter });
+  return unmatched === undefined ? undefined : { field: "filter", error: unmatched };
 }
 
 /** The body of a request for a sink. */

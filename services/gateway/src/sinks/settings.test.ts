@@ -56,6 +56,59 @@ it.each([
   expect(errorsOf([sink])).toEqual([expect.stringMatching(message)]);
 });
 
+it.each([
+  [
+    { format: "otlp", filter: { kinds: ["build.failed"] } },
+    /otlp sends nothing for build\.failed, .*: write loop\.failed$/,
+  ],
+  [
+    { format: "otlp", filter: { kinds: ["deploy.failed", "log.written"] } },
+    /deploy\.failed, log\.written, .*loop\.failed$/,
+  ],
+  [
+    { format: "otlp", filter: { kinds: ["log.written"] } },
+    /kinds: otlp sends nothing for log\.written, .*: write loop\.\*$/,
+  ],
+  [{ format: "otlp", filter: { kinds: ["build.started"] } }, /kinds: otlp sends nothing for build\.started, /],
+  [
+    { format: "otlp", filter: { subjects: ["web"] } },
+    /subjects: a trace is sent when its run ends, and the end of a loop/,
+  ],
+  [{ format: "otlp", filter: { kinds: ["loop.failed"], subjects: ["web"] } }, /subjects: loop\.failed has no subject$/],
+  [
+    { format: "otlp", filter: { kinds: ["loop.*"], subjects: ["web"] } },
+    /subjects: loop\.succeeded, loop\.failed have no subject$/,
+  ],
+  [{ cdevents: true, filter: { kinds: ["log.written"] } }, /a webhook of CDEvents sends nothing for log\.written, /],
+  [
+    { filter: { kinds: ["build.failed"], outcomes: ["succeeded"] } },
+    /outcomes: no build\.failed has the outcome succe/,
+  ],
+  [
+    { filter: { kinds: ["*.started"], outcomes: ["failed"] } },
+    /outcomes: no .*build\.started, .* has the outcome failed/,
+  ],
+  [{ filter: { sessions: ["notaulid"] } }, /sessions: "notaulid" is not the id of a session$/],
+  [{ format: "slack", filter: { sessions: ["notaulid"] } }, /sessions: "notaulid" is not the id of a session$/],
+])("refuses %j, whose filter can never match", (sink, message) => {
+  expect(errorsOf([{ name: "ops", target, ...sink }])).toEqual([expect.stringMatching(message)]);
+});
+
+it.each([
+  { format: "otlp", filter: { kinds: ["*.failed"] } },
+  { format: "otlp", filter: { kinds: ["build.failed", "loop.failed"] } },
+  { format: "otlp", filter: { kinds: ["session.ended"] } },
+  { format: "otlp", live: true, filter: { kinds: ["build.started"] } },
+  { format: "otlp", filter: { kinds: ["command.finished"], subjects: ["up"], outcomes: ["failed"] } },
+  { format: "otlp", filter: { outcomes: ["failed"], sessions: ["01M7XB1CJJ74KGYJT57DM4N80H"] } },
+  { cdevents: true, filter: { kinds: ["*.failed"], subjects: ["web"] } },
+  { filter: { kinds: ["job.succeeded"], outcomes: ["failed"] } },
+  { filter: { kinds: ["log.written"], subjects: ["web"] } },
+  { format: "slack", filter: { sessions: ["01M7XB1CJJ74KGYJT57DM4N80H"] } },
+])("takes %j, whose filter can match", (sink) => {
+  expect(errorsOf([{ name: "ops", target, ...sink }])).toEqual([]);
+});
+
 it("says at once what is wrong with each sink, whatever is wrong with others", () => {
   const sinks = [
     { name: "Ops", target, format: "fax" },

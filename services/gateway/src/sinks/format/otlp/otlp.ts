@@ -1,20 +1,15 @@
 import { gzipSync } from "node:zlib";
 import { Status } from "@tapedeck/proto/google/rpc/status";
 import { ExportTraceServiceResponse } from "@tapedeck/proto/opentelemetry/proto/collector/trace/v1/trace_service";
-import { operationKinds } from "@tapedeck/shared/events/kinds";
 import { ulid } from "ulid";
 import type { ReceivedAnswer } from "../../target/http-target.ts";
 import type { Format } from "../format.ts";
+import { readKinds } from "./otlp-kinds.ts";
 import { OtlpPass, otlpHeaders } from "./otlp-pass.ts";
-
-const kinds = [
-  ...operationKinds.map((kind) => `${kind}.*`),
-  ...["session.started", "session.labelled", "session.ended", "session.lost"],
-];
 
 /** OTLP/HTTP with protobuf, compressed with gzip: a trace for each loop, command and run of a pod. */
 export const otlp: Format = {
-  kinds: () => kinds,
+  kinds: () => readKinds,
   open: (sink, reader) => new OtlpPass(sink, reader),
   // An export without spans is one that has nothing to say.
   test: (at) => ({
