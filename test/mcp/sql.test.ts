@@ -71,10 +71,7 @@ it("a query sees its workspace, and nothing else, whatever it does", async () =>
 });
 
 it.each<[what: string, sql: string]>([
-  ["a write", "delete from sources"],
   ["a write within a query", "with gone as (delete from sources returning *) select * from gone"],
-  ["several statements", "select 1; select 2"],
-  ["a setting", "set role tapedeck_analyst"],
   ["another role by a function", "select set_config('role', 'tapedeck_analyst', false)"],
   ["another user by a function", "select set_config('session_authorization', 'postgres', false)"],
   ["a table of Tapedeck's own", "select * from tapedeck_internal.checkpoint"],
@@ -82,11 +79,34 @@ it.each<[what: string, sql: string]>([
   ["a file of the server", "select pg_read_file('/etc/passwd')"],
   ["the end of our own parentheses", "select 1) answer(c0) union all select repeat('x', 100000000) from (select 1"],
   ["an open comment", "select 1 /*"],
-  ["a copy to a program", "copy sources to program 'cat'"],
-  ["a mistake", "selct 1"],
+  ["a mistake", "select 1 frm sources where"],
 ])("%s is refused, with what Postgres says", async (_what, sql) => {
   const { text, isError } = await theirs.call("run_sql", { sql });
   expect([isError, text]).toEqual([true, expect.stringMatching(/^invalid_argument: Postgres refuses the query: "/)]);
+});
+
+it.each<[what: string, sql: string, begins: string]>([
+  ["a write", "delete from sources", "delete"],
+  ["a plan", "/* slow */ -- why\n EXPLAIN analyze select 1", "EXPLAIN"],
+  ["a setting that is shown", "show work_mem", "show"],
+  ["a setting", "set role tapedeck_analyst", "set"],
+  ["a table", "create table mine (a int)", "create"],
+  ["a copy to a program", "copy sources to program 'cat'", "copy"],
+  ["a mistake at its beginning", "selct 1", "selct"],
+])("%s is refused with the statements that are run", async (_what, sql, begins) => {
+  const { text, isError } = await theirs.call("run_sql", { sql });
+  expect([isError, text]).toEqual([
+    true,
+    expect.stringContaining(`begins with "${begins}": only one query is run, which begins with SELECT, WITH or VALUES`),
+  ]);
+});
+
+it("several statements are refused with what is run instead", async () => {
+  const { text, isError } = await theirs.call("run_sql", { sql: "select 1; select 2" });
+  expect([isError, text]).toEqual([
+    true,
+    expect.stringMatching(/^invalid_argument: there are several statements in it/),
+  ]);
 });
 
 it("large values and many rows are cut, and the answer says so", async () => {
@@ -104,7 +124,25 @@ it("large values and many rows are cut, and the answer says so", async () => {
 
 it("a query that takes too long is ended, by the limit of all logins", async () => {
   const { text, isError } = await theirs.call("run_sql", { sql: "select pg_sleep(600)" });
-  expect([isError, text]).toEqual([true, expect.stringContaining("limit_exceeded")]);
+  expect([isError, text]).toEqual([
+    true,
+    expect.stringMatching(/^limit_exceeded: the query took longer than 5 s: narrow/),
+  ]);
+});
+
+it("a query that is ended with its call is too slow, and the database is not away", async () => {
+  await using short = await startTokenStack({ TAPEDECK_LIMITS_QUERY: "2s" });
+  const { text: token } = await short.token("acme", ["viewer"]);
+  await using mcp = await mcpClient(short.on.stack.http, bearing(token), { mode: "auto" });
+  const queries = ["select pg_sleep(600)", "select count(*) from generate_series(1, 1e12)"];
+  for (const sql of queries) {
+    const { text, isError } = await mcp.call("run_sql", { sql });
+    expect([sql, isError, text]).toEqual([
+      sql,
+      true,
+      expect.stringMatching(/^limit_exceeded: the query took longer than 2 s: narrow it/),
+    ]);
+  }
 });
 
 it("two first queries at the same time use one login", async () => {

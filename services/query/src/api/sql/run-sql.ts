@@ -4,6 +4,7 @@ import type pg from "pg";
 import type { ReaderLimits } from "../../db/access/limits.ts";
 import { ownLogin } from "../../db/access/own-logins.ts";
 import { LeakyPlansError, RolesRefusedError } from "../../db/access/workspace-logins.ts";
+import { isDatabaseAway, isStatementTimeout } from "../../db/away.ts";
 import { settingInteger } from "../../db/setting-integer.ts";
 import type { ApiDeps, CallScope } from "../deps.ts";
 
@@ -28,6 +29,8 @@ export function runSql(limits: SqlLimits) {
     { developer, sql, max_rows: rows }: RunSqlRequest,
     { signal }: CallScope,
   ): Promise<RunSqlResponse> => {
+    const query = oneQuery(sql);
+    const limitMs = Math.min(limits.readers.statementMs, limits.timeoutMs);
     try {
       const login = await ownLogin(database(), {
         workspace,
@@ -38,21 +41,41 @@ export function runSql(limits: SqlLimits) {
       const stop = () => void client.end().catch(() => {});
       signal.addEventListener("abort", stop, { once: true });
       try {
-        return await rowsOf(client, sql.replace(/[\s;]+$/, ""), Math.min(rows || most.rows, most.rows), limits);
+        return await rowsOf(client, query, Math.min(rows || most.rows, most.rows), limitMs);
       } finally {
         signal.removeEventListener("abort", stop);
         stop();
       }
     } catch (error) {
+      // The connection is closed at the end of the call, and the error is that of a database which has gone away.
+      if (isStatementTimeout(error) || (signal.aborted && isDatabaseAway(error))) throw tooSlow(limitMs, error);
       throw asRefusal(error);
     }
   };
 }
 
-async function rowsOf(client: pg.Client, sql: string, maxRows: number, limits: SqlLimits): Promise<RunSqlResponse> {
-  const ms = Math.min(limits.readers.statementMs, limits.timeoutMs);
+const queryWords = ["select", "with", "values", "table"];
+
+/**
+ * The query without its end.
+ * @throws TapedeckError invalid_argument for another statement, of which Postgres would only say that it is wrong after "for"
+ */
+function oneQuery(sql: string): string {
+  const [, word = ""] = /^(?:\s|--.*|\/\*[\s\S]*?\*\/|\()*(\w*)/.exec(sql) ?? [];
+  if (word === "" || queryWords.includes(word.toLowerCase())) return sql.replace(/[\s;]+$/, "");
+  throw invalidArgument(`this begins with ${JSON.stringify(word.slice(0, 40))}: only ${oneOnly}`, "sql");
+}
+
+const oneOnly = "one query is run, which begins with SELECT, WITH or VALUES";
+
+function tooSlow(limitMs: number, cause: unknown): TapedeckError {
+  const reason = `the query took longer than ${limitMs / 1_000} s: narrow it, for example to one source or to fewer days`;
+  return new TapedeckError("limit_exceeded", reason, { field: "sql" }, { cause });
+}
+
+async function rowsOf(client: pg.Client, sql: string, maxRows: number, limitMs: number): Promise<RunSqlResponse> {
   await client.query("begin transaction read only");
-  await client.query(`set local statement_timeout = ${settingInteger(ms)}`);
+  await client.query(`set local statement_timeout = ${settingInteger(limitMs)}`);
   // By itself it is one whole query, or Postgres refuses it here. So it is one in parentheses, too.
   await alone(client, `declare answer no scroll cursor for ${sql}`);
   const { fields } = await client.query("fetch 0 from answer");
@@ -124,6 +147,9 @@ function asRefusal(error: unknown): unknown {
   if (code === "53300") {
     return new TapedeckError("limit_exceeded", "too many queries at once: try again in a moment", {}, { cause: error });
   }
+  // Named by the function of Postgres, because its messages may be translated.
+  if ("routine" in error && error.routine === "exec_parse_message")
+    return invalidArgument(`there are several statements in it: only ${oneOnly}`, "sql");
   // Classes of errors that a query makes: its syntax, names, rights, values, and what it needs.
   if (!/^(0A|21|22|25|26|2B|34|38|42|53|54)/.test(code)) return error;
   const hint = "hint" in error && typeof error.hint === "string" ? ` (${error.hint})` : "";
