@@ -66,6 +66,20 @@ it("several calls are under way at the same time, and one can be cancelled", asy
   expect(await textOf(here.client, "list_sources")).toContain("alice/shop");
 });
 
+it("requests that came before the end of the input are answered", async () => {
+  const { text } = await harness.token("acme", ["viewer"]);
+  const env = { PATH: process.env.PATH, TAPEDECK_URL: `http://${harness.on.stack.http}`, TAPEDECK_TOKEN: text };
+  await using cli = collect(spawn(process.execPath, [program, "mcp"], { cwd, env, stdio: "pipe" }));
+  const call = (id: number, name: string, args: object) =>
+    JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params: { name, arguments: args } });
+  const lines = [call(1, "wait_for_loop", { seconds: 2 }), call(2, "list_sources", {})];
+  cli.child.stdin?.end(lines.map((line) => `${line}\n`).join(""));
+  expect(await cli.ended).toBe(0);
+  const answers = cli.stdout().trim().split("\n").filter(Boolean);
+  expect(answers.map((line) => JSON.parse(line).id).toSorted()).toEqual([1, 2]);
+  expect(cli.stdout()).toContain("Nothing has ended in 2 s");
+});
+
 it("--allow-trigger shows the trigger to a token that may control", async () => {
   const { text } = await harness.token("acme", ["controller"]);
   const tools = async (args: readonly string[]) => {

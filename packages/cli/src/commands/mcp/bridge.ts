@@ -30,7 +30,7 @@ export class McpBridge {
   readonly #options: McpBridgeOptions;
   /** Requests that are not answered yet. */
   readonly #open = new Map<string | number, AbortController>();
-  #isOver = false;
+  readonly #sending = new Set<Promise<void>>();
   /** The revision that `initialize` has agreed on; newer ones name it in each message. */
   #version: string | undefined;
 
@@ -56,19 +56,22 @@ export class McpBridge {
     }
     const abort = new AbortController();
     if (id !== undefined) this.#open.set(id, abort);
-    this.#send(line, message, abort.signal)
+    const sending = this.#send(line, message, abort.signal)
       .catch((error: unknown) => {
-        if (abort.signal.aborted || this.#isOver || id === undefined) return;
+        if (abort.signal.aborted || id === undefined) return;
         const { code } = ((error as Error).cause ?? {}) as NodeJS.ErrnoException;
         this.#refuse(id, codes.server, nobodyAnswers(this.#options.base, code).message);
       })
-      .finally(() => id !== undefined && this.#open.delete(id));
+      .finally(() => {
+        this.#sending.delete(sending);
+        if (id !== undefined) this.#open.delete(id);
+      });
+    this.#sending.add(sending);
   }
 
-  /** Nobody reads what is not answered yet. */
-  end(): void {
-    this.#isOver = true;
-    for (const request of this.#open.values()) request.abort();
+  /** Answers what came before the end of the input. */
+  async end(): Promise<void> {
+    await Promise.all(this.#sending);
   }
 
   async #send(body: string, message: Message, signal: AbortSignal): Promise<void> {

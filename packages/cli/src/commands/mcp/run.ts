@@ -5,7 +5,7 @@ import { McpBridge } from "./bridge.ts";
 
 export type McpOptions = { readonly url?: string; readonly allowTrigger?: boolean };
 
-/** Ends with the input: an assistant that is gone reads no answers. */
+/** Ends when all requests that came before the end of the input are answered. */
 export async function mcp({ url, allowTrigger = false }: McpOptions): Promise<void> {
   const { base, headers } = httpBase(url);
   const bridge = new McpBridge({
@@ -14,5 +14,5 @@ export async function mcp({ url, allowTrigger = false }: McpOptions): Promise<vo
     write: (message) => rawOutput.write(`${message}\n`),
   });
   for await (const line of createInterface({ input: process.stdin })) bridge.take(line);
-  bridge.end();
+  await bridge.end();
 }
