@@ -1,7 +1,7 @@
 import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { isForeignFile } from "./foreign-files.ts";
-import { LocalServerError } from "./local-server-error.ts";
+import { LocalServerError, PortTakenError } from "./local-server-error.ts";
 import { isNewEnough, natsVersion } from "./nats-binary.ts";
 import { commandLineOf, type Exit, logSince, logSize, spawnServer, stopForeign, untilReady } from "./server-process.ts";
 
@@ -161,11 +161,7 @@ async function readPort(portsFile: string): Promise<number | undefined> {
 }
 
 function whyNot(log: string, { host = "127.0.0.1", port, dataDir }: StartNatsServer): LocalServerError {
-  if (log.includes("address already in use")) {
-    return new LocalServerError(
-      `port ${port} on ${host} is taken, so NATS can't listen there: stop what uses it or choose another port for NATS.`,
-    );
-  }
+  if (log.includes("address already in use")) return new PortTakenError("NATS", host, port);
   const last = log.split("\n").findLast((line) => line.includes("[FTL]") || line.startsWith("nats-server:"));
   const reason = last?.replace(/^.*\[FTL\] */, "").replace(/^nats-server: */, "") ?? "it exited without a message";
   return new LocalServerError(`nats-server did not start on ${dataDir}: ${reason}.`);

@@ -2,7 +2,7 @@ import { mkdir, readFile, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { dirname, join, resolve } from "node:path";
 import { Client } from "pg";
-import { LocalServerError } from "./local-server-error.ts";
+import { LocalServerError, PortTakenError } from "./local-server-error.ts";
 import { type PostgresBinaries, postgresBinaries } from "./postgres-binaries.ts";
 import { clusterFolder, initialise } from "./postgres-init.ts";
 import { acceptsPassword, setPassword } from "./postgres-password.ts";
@@ -185,11 +185,7 @@ function isPortTaken(log: string): boolean {
 }
 
 function whyNot(log: string, host: string, port: number, dataDir: string): LocalServerError {
-  if (isPortTaken(log)) {
-    return new LocalServerError(
-      `port ${port} on ${host} is taken, so Postgres can't listen there: stop what uses it or choose another port for Postgres.`,
-    );
-  }
+  if (isPortTaken(log)) return new PortTakenError("Postgres", host, port);
   const last = log.split("\n").findLast((line) => line.includes("FATAL:"));
   return new LocalServerError(
     `Postgres did not start on ${dataDir}: ${last?.replace(/^.*FATAL: */, "") ?? (log.trim() || "it exited without a message")}.`,

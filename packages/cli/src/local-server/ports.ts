@@ -1,6 +1,7 @@
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type Server } from "node:net";
+import { PortTakenError } from "@tapedeck/infra/local/local-server-error";
 import { envName } from "@tapedeck/shared/service/settings";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { CommandError } from "../command-error.ts";
@@ -33,9 +34,12 @@ export async function choosePorts(listeners: readonly Listener[]): Promise<reado
 
 /**
  * @throws CommandError that names every port that is taken, or that this user may not have. `timeoutMs`: how long they
- * may be taken by what an earlier start left behind and what is stopping now.
+ * may be taken by what an earlier start left behind and what is stopping now. `others`: named only if one of the listeners' is taken.
  */
-export async function refuseTakenPorts(listeners: readonly Listener[], timeoutMs: number): Promise<void> {
+export async function refuseTakenPorts(
+  listeners: readonly Listener[],
+  { timeoutMs, others }: { readonly timeoutMs: number; readonly others: readonly Listener[] },
+): Promise<void> {
   const end = performance.now() + timeoutMs;
   for (;;) {
     const failures = await Promise.all(listeners.map(listenFailure));
@@ -44,9 +48,20 @@ export async function refuseTakenPorts(listeners: readonly Listener[], timeoutMs
     // Other problems with an address are reported by the service that listens there.
     const taken = listeners.filter((_, at) => failures[at] === "EADDRINUSE");
     if (taken.length === 0) return;
-    if (performance.now() > end) throw new CommandError(takenText(taken));
+    if (performance.now() > end) throw new CommandError(takenText([...taken, ...(await takenOf(others))]));
     await delay(100);
   }
+}
+
+async function takenOf(listeners: readonly Listener[]): Promise<readonly Listener[]> {
+  const failures = await Promise.all(listeners.map(listenFailure));
+  return listeners.filter((_, at) => failures[at] === "EADDRINUSE");
+}
+
+/** The same error, with the setting that chooses another port. */
+export function withSetting(error: unknown, listeners: readonly Listener[]): unknown {
+  const taken = error instanceof PortTakenError ? listeners.find(({ port }) => port === error.port) : undefined;
+  return taken === undefined ? error : new CommandError(takenText([taken]));
 }
 
 /** One is a sentence; several, as another Tapedeck takes them, a table. */

@@ -1,4 +1,6 @@
+import { once } from "node:events";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { until } from "@tapedeck/shared/testing/until";
 import { describe, expect, it } from "vitest";
@@ -31,6 +33,21 @@ describe("a start that can't be", () => {
   ])("refuses what is no host and port: %s", async (flag, example) => {
     const { said: output } = await failedUp([flag, "50051"]);
     expect(output).toContain(`Expected HOST:PORT, such as ${example}.`);
+  });
+
+  it.each([
+    ["NATS", "TAPEDECK_NATS_PORT", "nats.port"],
+    ["Postgres", "TAPEDECK_POSTGRES_PORT", "postgres.port"],
+  ])("ends the demo where the port of %s is taken, and names the setting", async (server, variable, setting) => {
+    const busy = createServer().listen(0, "127.0.0.1");
+    await once(busy, "listening");
+    const { port } = busy.address() as AddressInfo;
+    const ports = { TAPEDECK_NATS_PORT: "0", TAPEDECK_POSTGRES_PORT: "0", ...anyServicePorts };
+    const { said: output } = await failedUp(["--demo"], { ...ports, [variable]: String(port) });
+    expect(output).toBe(
+      `tapedeck: port ${port} on 127.0.0.1 is taken, so ${server} can't listen there: stop what uses it, or choose another (${setting} in tapedeck.yaml, or ${variable}).\n`,
+    );
+    busy.close();
   });
 });
 

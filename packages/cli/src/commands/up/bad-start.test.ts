@@ -50,9 +50,13 @@ limits: { connections: 0, query: 0s }
   });
 
   it("names the ports that are taken", async () => {
-    const busy = await Promise.all([listen(), listen()]);
-    const [http, health] = busy.map((server) => (server.address() as AddressInfo).port);
-    const env = { TAPEDECK_GATEWAY_HTTP_PORT: `${http}`, TAPEDECK_QUERY_HEALTH_PORT: `${health}` };
+    const busy = await Promise.all([listen(), listen(), listen()]);
+    const [http, health, nats] = busy.map((server) => (server.address() as AddressInfo).port);
+    const env = {
+      TAPEDECK_GATEWAY_HTTP_PORT: `${http}`,
+      TAPEDECK_QUERY_HEALTH_PORT: `${health}`,
+      TAPEDECK_NATS_PORT: `${nats}`,
+    };
     const { said: output } = await failedUp(["--no-demo"], env);
     expect(output).toMatch(
       /^tapedeck: \d ports are taken: stop what uses them \(another Tapedeck\?\), or choose others:\n/,
@@ -63,6 +67,7 @@ limits: { connections: 0, query: 0s }
     expect(output).toMatch(
       new RegExp(`^  127\\.0\\.0\\.1:${health} +query's health +TAPEDECK_QUERY_HEALTH_PORT$`, "m"),
     );
+    expect(output).toMatch(new RegExp(`^  127\\.0\\.0\\.1:${nats} +NATS +TAPEDECK_NATS_PORT$`, "m"));
     for (const server of busy) server.close();
   });
 

@@ -154,8 +154,9 @@ function workdays(): readonly number[] {
 /** Starts the demo's developers and its host: real gRPC servers that play what Skaffold, Vagrant and rkt did. */
 export async function startDemo(): Promise<Demo> {
   const over = new AbortController();
-  const parts = await Promise.all(actors.map((actor, index) => startActor(actor, index, over.signal)));
-  return {
+  const started = await Promise.allSettled(actors.map((actor, index) => startActor(actor, index, over.signal)));
+  const parts = started.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+  const demo = {
     sources: parts.map(({ source }) => source),
     pause: () => {
       for (const part of parts) part.send("pause");
@@ -168,6 +169,10 @@ export async function startDemo(): Promise<Demo> {
       await Promise.all(parts.map(({ done }) => done));
     },
   };
+  const failed = started.find((one) => one.status === "rejected");
+  if (failed === undefined) return demo;
+  await demo[Symbol.asyncDispose]();
+  throw failed.reason;
 }
 
 type RunningActor = {

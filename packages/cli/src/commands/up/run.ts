@@ -9,7 +9,7 @@ import type { GrpcTarget } from "../../grpc-target.ts";
 import { checkDataFolder } from "../../local-server/data-folder.ts";
 import { lockUp } from "../../local-server/lock.ts";
 import { analystPassword, databaseName, natsUser, ownerUrl } from "../../local-server/own-servers.ts";
-import { choosePorts, type Listener, refuseTakenPorts } from "../../local-server/ports.ts";
+import { choosePorts, type Listener, refuseTakenPorts, withSetting } from "../../local-server/ports.ts";
 import { startServers } from "../../local-server/servers.ts";
 import {
   type ListenerName,
@@ -52,10 +52,11 @@ export async function up(options: UpOptions): Promise<void> {
   await checkDataFolder(dataDir);
   await using stack = new AsyncDisposableStack();
   const lock = stack.use(await lockUp(dataDir, mode, storeDir));
-  const listeners = await openPorts(settings, lock.wasLeft ? leftoversMs : 0);
+  const listeners = await openPorts(settings, lock.wasLeft);
   const secrets = await loadSecrets(join(dataDir, "secrets"));
   const casting = mode === "demo" ? startDemo() : undefined;
-  casting?.catch(() => {}); // awaited below; its processes end with this one
+  // Whatever fails before it is there: its processes must not outlive this one, nor keep it.
+  if (casting !== undefined) stack.defer(() => casting.then((demo) => demo[Symbol.asyncDispose]()).catch(() => {}));
   // A terminal or a service manager may send its signal to the servers and services too, which then end by themselves.
   const printUnlessStopping = (line: string) => stop.aborted || printLine(line);
   const servers = await startServers({
@@ -63,10 +64,12 @@ export async function up(options: UpOptions): Promise<void> {
     secrets,
     printLine: printUnlessStopping,
     ...ownServers(settings, listeners),
+  }).catch((error: unknown) => {
+    throw withSetting(error, [listeners.nats, listeners.postgres]);
   });
   if (servers.nats) stack.use(servers.nats);
   if (servers.postgres) stack.use(servers.postgres);
-  const demo = casting && stack.use(await casting);
+  const demo = await casting;
   if (stop.aborted) return;
 
   const sources: readonly UpSource[] = demo?.sources ?? settings.sources;
@@ -217,15 +220,21 @@ function stopSignal(onFirst: () => void): AbortSignal {
   return stop.signal;
 }
 
-async function openPorts(settings: UpSettings, timeoutMs: number): Promise<UpSettings["listeners"]> {
+/** `wasLeft`: what an `up` that was killed has left may still run. */
+async function openPorts(settings: UpSettings, wasLeft: boolean): Promise<UpSettings["listeners"]> {
   const names = Object.keys(settings.listeners) as ListenerName[];
   const chosen = await choosePorts(names.map((name) => settings.listeners[name]));
   const listeners = Object.fromEntries(names.map((name, at) => [name, chosen[at]])) as UpSettings["listeners"];
+  const { nats, postgres, ...ofServices } = listeners;
   // The servers report it themselves, and take over what a killed start left running.
-  await refuseTakenPorts(
-    names.filter((name) => name !== "nats" && name !== "postgres").map((name) => listeners[name]),
-    timeoutMs,
-  );
+  const servers = [
+    ...(settings.natsUrl === undefined ? [nats] : []),
+    ...(settings.postgresUrl === undefined ? [postgres] : []),
+  ];
+  await refuseTakenPorts(Object.values(ofServices), {
+    timeoutMs: wasLeft ? leftoversMs : 0,
+    others: wasLeft ? [] : servers,
+  });
   return listeners;
 }
 
