@@ -223,6 +223,13 @@ it("an export that is broken off leaves whole days, and says how to go on", asyn
   expect(await refusal()).toContain(`no day in ${folder} was replaced.`);
 });
 
+it("an export whose connection breaks off behind its last day is whole", async () => {
+  script = [...dayOf(first, ids("a")), ...dayOf(second, ids("b"))];
+  then = "breaks off";
+  expect(await refusal()).toBe("exported");
+  expect(await idsIn("operations")).toEqual([`a ${first}`, `b ${second}`]);
+});
+
 it("an export that ends before its last day is not taken for whole", async () => {
   script = dayOf(first, ids("a"));
   expect(await refusal()).toContain(`closed the connection: the days ${first} to ${first} are complete.`);

@@ -52,7 +52,8 @@ export async function exportTables(options: ExportTablesOptions, progressTo: Pro
     if (written.lastDay !== to) throw new CommandError(`${target.name} closed the connection.`);
   } catch (error) {
     const reason = stop.signal.aborted ? "stopped" : sentenceOf(error).replace(/\.$/, "");
-    throw new CommandError(`${reason}: ${whatIsThere(written, options)}`);
+    // What breaks off behind the last day takes nothing away.
+    if (written.lastDay !== to) throw new CommandError(`${reason}: ${whatIsThere(written, options)}`);
   } finally {
     for (const name of stopSignals) process.off(name, abort);
     await files.close().catch(() => {}); // the reason is known already
