@@ -72,6 +72,12 @@ export class LoopNotices implements Disposable {
     return this.#pending.get(source)?.known.isRed ?? this.#known.get(source)?.isRed ?? false;
   }
 
+  /** Whether it is known how a loop of the source went that may be shown. */
+  hasLoop(source: string): boolean {
+    const lane = this.#now?.get(source);
+    return lane !== undefined && judgedLoop(this.#ownPart(lane)) !== undefined;
+  }
+
   /** Shows at once what waits. */
   flush(): void {
     stopTimer(this.#timer);

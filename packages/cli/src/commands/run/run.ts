@@ -53,7 +53,9 @@ export async function run(command: readonly string[], options: RunOptions): Prom
   ran.release();
   const recorded = await unlessAborted(recording, abort.signal);
   if (recorded !== undefined) await finish(recorded, options.url, abort.signal);
-  (await unlessAborted(notices ?? Promise.resolve(undefined), abort.signal))?.ended(exit, recordable.isUpstream);
+  const shown = notices?.then((opened) => opened?.ended(exit, recordable.isUpstream, abort.signal));
+  // Whatever becomes of a notice, the command has ended as it has.
+  await unlessAborted(shown ?? Promise.resolve(), abort.signal).catch(() => {});
   abort.release();
   endAs(exit);
 }
