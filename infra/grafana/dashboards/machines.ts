@@ -42,9 +42,11 @@ from tapedeck.vagrant_command_times where ${chosen("started_at")} group by 1, 2,
       show: "table",
       queries: [
         rows(`
-select source, name, state, machine_state, provider, box_name, box_version
-from tapedeck.vagrant_targets where not gone and ${isChosen("split_part(source, '/', 1)", "workspace")}
-  and ${isChosen("split_part(source, '/', 3)", "project")} order by 1, 2 limit 100`),
+select source, name, state, machine_state, provider, box_name, box_version from (
+  select distinct on (source, project_name, name) * from tapedeck.vagrant_targets
+  where ${isChosen("split_part(source, '/', 1)", "workspace")} and ${isChosen("split_part(source, '/', 3)", "project")}
+  order by source, project_name, name, last_position desc) newest_session
+where not gone order by 1, 2 limit 100`),
       ],
     },
     {
