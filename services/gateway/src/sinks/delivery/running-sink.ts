@@ -246,8 +246,9 @@ export class RunningSink implements AsyncDisposable {
     for (;;) {
       const due = delivery.dueAt();
       if (due === undefined) return next;
-      // While it is behind, events decide: their times are earlier than now.
-      const waitMs = Math.max(due + lateMs - Date.now(), this.#isIdle ? 0 : lateMs);
+      // While it is behind, events decide: their times are earlier than now. Where the log's clock is ahead of this one, they are later.
+      const untilDueMs = Math.min(due - Date.now(), this.#deps.times.messageMs);
+      const waitMs = Math.max(untilDueMs + lateMs, this.#isIdle ? 0 : lateMs);
       const isOver = new AbortController();
       const events = await Promise.race([
         next,
@@ -256,7 +257,7 @@ export class RunningSink implements AsyncDisposable {
       isOver.abort();
       if (events !== "due") return events;
       if (over.aborted) return next;
-      if (this.#isIdle && (await delivery.deliverDue(Date.now() - lateMs, over))) cursor.remembered();
+      if (this.#isIdle && (await delivery.deliverDue(Math.max(due, Date.now() - lateMs), over))) cursor.remembered();
     }
   }
 

@@ -1,7 +1,7 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { Outcome } from "@tapedeck/proto/tapedeck/v1/event";
 import { until } from "@tapedeck/shared/testing/until";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { startReceiver } from "../../testing/receiver.ts";
 import { startSinkHarness } from "../../testing/sink-harness.ts";
 
@@ -64,6 +64,24 @@ it("a gateway that takes over knows what was sent, and sends at the end of the m
   expect(textsIn(receiver)[3]).toMatch(/bob\/shop\*: good again/);
   expect(new Set(idsIn(receiver)).size).toBe(4);
   expect(await gateway.sink("team")).toMatchObject({ parked: 0 });
+});
+
+it("a message that waits is sent at the end of its minute, also when the log's clock is ahead", async () => {
+  const now = Date.now;
+  const clock = vi.spyOn(Date, "now").mockImplementation(() => now() - 3_600_000);
+  try {
+    await using harness = await startSinkHarness();
+    await using receiver = await startReceiver();
+    await using gateway = await harness.gateway({}, { messageMs: 1_500 });
+    await gateway.add("team", receiver, { format: "slack" });
+    const alice = harness.writer("alice");
+    await record(alice, "failed");
+    await until(() => receiver.requests.length === 1, { message: "the failure" });
+    await record(alice, "succeeded");
+    await until(() => receiver.requests.length === 2, { message: "the message that it is good again" });
+  } finally {
+    clock.mockRestore();
+  }
 });
 
 it("a busy morning gives one message a source and minute, whatever happens at the same time", async () => {
