@@ -265,8 +265,11 @@ it.skipIf(browserProgram === undefined)("Health lists sinks, with how far they a
   const line = page.locator("tr", { has: page.getByRole("rowheader", { name: "ops", exact: true }) });
   await line.locator('[data-name="target"]').getByText("https://hooks.example", { exact: true }).waitFor();
   await line.locator('[data-name="behind"]').getByText("not at all").waitFor();
-  more = { state: "retrying", lagEvents: 12, lagSeconds: 90, parked: 2, error: "answered 500" };
-  await line.locator('[data-name="state"]').getByText("✕ its target does not accept").waitFor();
+  const failing = { state: "retrying", lagEvents: 12, lagSeconds: 90, parked: 2 };
+  more = { ...failing, error: "answered 503", failure: "away" };
+  await line.locator('[data-name="state"]').getByText("✕ its target is away").waitFor();
+  more = { ...failing, error: "answered 500", failure: "refused" };
+  await line.locator('[data-name="state"]').getByText("✕ its target refuses").waitFor();
   await line.locator('[data-name="behind"]').getByText("12 messages, 1 min 30 s").waitFor();
   await line.locator('[data-name="parked"]').getByText("2").waitFor();
   await line.locator('[data-name="last failure"]').getByText("answered 500").waitFor();

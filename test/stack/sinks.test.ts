@@ -60,7 +60,7 @@ it("tapedeck sink adds, lists, tests, pauses, rewinds and removes a sink", async
   receiver.answer = () => ({ status: 403, body: "no" });
   expect(await tapedeck("sink", "test", "ci")).toMatchObject({
     code: 1,
-    err: "tapedeck: ci: its target does not accept: answered 403: no.\n",
+    err: "tapedeck: ci: its target refuses: answered 403: no.\n",
   });
   receiver.answer = () => ({ status: 204 });
 
@@ -104,7 +104,13 @@ it("tapedeck sink lists parked events, delivers them once more and gives them up
   expect(await tapedeck("sink", "retry", "parking")).toMatchObject({
     code: 1,
     out: "delivered 0 of 2, 2 refused\n",
-    err: expect.stringContaining("2 are refused"),
+    err: `tapedeck: parking: its target refuses: answered 422: no (at ${items[0].position}).\n`,
+  });
+  receiver.answer = () => ({ status: 503 });
+  expect(await tapedeck("sink", "retry", "parking")).toMatchObject({
+    code: 1,
+    out: "delivered 0 of 2, 2 wait\n",
+    err: `tapedeck: parking: its target is away: answered 503 (at ${items[0].position}).\n`,
   });
   receiver.answer = () => ({ status: 204 });
   const one = await tapedeck("sink", "retry", "parking", "--position", items[0].position);

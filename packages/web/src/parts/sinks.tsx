@@ -10,6 +10,7 @@ export type Sink = {
   readonly lagSeconds: number;
   readonly parked: number;
   readonly error: string | null;
+  readonly failure: "refused" | "away" | null;
   readonly failingSince: string | null;
   /** Those that are parked, the oldest first. */
   readonly parkedEvents?: readonly ParkedEvent[] | undefined;
@@ -104,13 +105,13 @@ function Parked({ name, events }: { readonly name: string; readonly events: read
 
 const stateTexts = {
   delivering: "✓ delivering",
-  retrying: "✕ its target does not accept",
+  retrying: "✕ its target refuses",
   full: "✕ too many events are parked",
   waiting: "· waiting",
   paused: "· paused",
 } as const satisfies Record<Sink["state"], string>;
 
-function SinkLine({ name, target, state, lagEvents, lagSeconds, parked, error, failingSince }: Sink) {
+function SinkLine({ name, target, state, lagEvents, lagSeconds, parked, error, failure, failingSince }: Sink) {
   const since = millis(failingSince);
   const isFailing = state === "retrying" || state === "full";
   return (
@@ -120,7 +121,7 @@ function SinkLine({ name, target, state, lagEvents, lagSeconds, parked, error, f
         {target}
       </td>
       <td data-name="state" class={isFailing ? "lost" : state === "delivering" ? "good" : ""}>
-        {stateTexts[state]}
+        {state === "retrying" && failure === "away" ? "✕ its target is away" : stateTexts[state]}
       </td>
       <td data-name="behind">{behindText(lagEvents, lagSeconds)}</td>
       <td data-name="parked" class={`number ${parked > 0 ? "warning" : ""}`}>

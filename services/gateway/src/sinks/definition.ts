@@ -72,6 +72,8 @@ const statusSchema = z.object({
   lagSeconds: z.number(),
   /** The last failure, if nothing was delivered since. */
   error: z.string().optional(),
+  /** Absent: it was not the target that failed. */
+  failure: z.enum(["refused", "away"]).optional(),
   /** Since when. RFC 3339. */
   since: z.string().optional(),
   /** RFC 3339. */
@@ -103,8 +105,17 @@ export const cursorIn = reading(cursorSchema);
 export const statusIn = reading(statusSchema);
 export const parkedIn = reading(parkedSchema);
 
+/** What became of a request. `away`: nobody has answered who could judge it, or the target asks to come later. */
+export const sendOutcomes = ["delivered", "refused", "away"] as const;
+export type SendOutcome = (typeof sendOutcomes)[number];
+
 /** What a target has answered to one request by hand. `status` null: nothing. */
-export type SentResult = { readonly accepted: boolean; readonly status: number | null; readonly error: string | null };
+export type SentResult = {
+  readonly accepted: boolean;
+  readonly outcome: SendOutcome;
+  readonly status: number | null;
+  readonly error: string | null;
+};
 
 /** `warning`: what may happen to what the sink delivers next. */
 export type TestResult = SentResult & { readonly warning: string | null };

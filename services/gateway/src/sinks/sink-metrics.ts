@@ -56,7 +56,7 @@ export function sinkMetrics(registry: Registry, running: () => RunningSinks["all
   });
   const requests = new Counter({
     name: "tapedeck_gateway_sink_requests_total",
-    help: "Requests to the target of a sink, by result: accepted or refused, which includes those without an answer.",
+    help: "Requests to the target of a sink, by result: delivered; refused; away, when nobody answers or the target asks to come later.",
     labelNames: [...labelNames, "result"],
     registers,
   });

@@ -12,6 +12,7 @@ import { onlyDeveloper } from "../privacy/own-developer.ts";
 import {
   cursorIn,
   maxSinks,
+  type SendOutcome,
   type SentResult,
   type SinkDefinition,
   type SinkStatus,
@@ -46,12 +47,13 @@ export type SinkJson = {
   readonly lagSeconds: number;
   readonly parked: number;
   readonly error: string | null;
+  readonly failure: "refused" | "away" | null;
   readonly failingSince: string | null;
 };
 
 export type ParkedResult = SentResult & { readonly position: string };
 
-/** `left`: how many were not tried, because the target did not answer. */
+/** `left`: how many were not tried, because the target is away. */
 export type RetriedEvents = { readonly items: readonly ParkedResult[]; readonly left: number };
 
 /** The sinks of the caller's workspace. Everything throws TapedeckError. */
@@ -200,15 +202,17 @@ class SinkCalls implements SinksApi {
     for (const { position } of parked) {
       const at = parsePosition(position);
       if (at === undefined || !belongsToLog(log, at) || caller.signal.aborted) continue;
-      const { result, wasSent } = await retryParked(found, { log, offset: at.offset }, this.#deps, caller.signal);
+      const result = await retryParked(found, { log, offset: at.offset }, this.#deps, caller.signal);
       if (result.accepted) await this.#deps.sinks.store().remove({ workspace, sink, type: "parked", place: position });
       items.push({ position, ...result });
       // The others would wait for as long.
-      if (!result.accepted && result.status === null && wasSent) break;
+      if (result.outcome === "away") break;
     }
-    const accepted = items.filter((one) => one.accepted).length;
-    this.#deps.audit("sink.parked-retried", caller, { sink, accepted, refused: items.length - accepted });
-    return { items, left: parked.length - items.length };
+    const left = parked.length - items.length;
+    const count = (outcome: SendOutcome) => items.filter((one) => one.outcome === outcome).length;
+    const counts = { accepted: count("delivered"), refused: count("refused"), away: count("away") + left };
+    this.#deps.audit("sink.parked-retried", caller, { sink, ...counts });
+    return { items, left };
   }
 
   async dropParked(name: string, body: unknown, caller: CallContext) {
@@ -308,6 +312,7 @@ class SinkCalls implements SinksApi {
       lagSeconds: status?.lagSeconds ?? 0,
       parked: entries.filter(({ type }) => type === "parked").length,
       error: isHidden ? null : (status?.error ?? null),
+      failure: status?.failure ?? null,
       failingSince: status?.since ?? null,
     };
   }

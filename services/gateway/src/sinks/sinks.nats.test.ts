@@ -70,7 +70,7 @@ it("waits as long as its target asks, and has one request in flight", async () =
   await alice.append(5);
   await gateway.add("hook", receiver);
   await until(async () => (await gateway.sink("hook"))?.state === "retrying", { message: "the report of the failure" });
-  expect(await gateway.sink("hook")).toMatchObject({ error: "answered 503" });
+  expect(await gateway.sink("hook")).toMatchObject({ error: "answered 503", failure: "away" });
   await until(() => receiver.accepted.length === 5, { message: "the second attempt" });
   expect((at[1] ?? 0) - (at[0] ?? 0)).toBeGreaterThan(995);
   const [first, second] = receiver.requests.map(({ headers }) => headers["webhook-id"]);

@@ -118,7 +118,9 @@ its place.`)
 const testCommand = () =>
   named("test")
     .summary("send one request without an event")
-    .description("Sends one request without an event, and says what the target answers. Fails if it does not accept.")
+    .description(
+      "Sends one request without an event, and says what the target answers. Fails if it refuses or is away.",
+    )
     .action(async (name: string, options: SinkOptions) => (await import("./run.ts")).testSink(name, options));
 
 const parkedCommand = () =>
@@ -133,7 +135,7 @@ const retryCommand = () =>
   ofParked("retry")
     .summary("deliver parked events once more")
     .description(
-      "Delivers parked events once more. Those that are accepted are parked no longer. Fails if some are refused.",
+      "Delivers parked events once more. Those that are accepted are parked no longer. Fails if one is refused, or the target is away.",
     )
     .action(async (name: string, options: ParkedOptions) => (await import("./run.ts")).retryParked(name, options));
 

@@ -37,7 +37,11 @@ type Sink = {
   readonly error: string | null;
 };
 
-type Result = { readonly accepted: boolean; readonly status: number | null; readonly error: string | null };
+type Result = {
+  readonly outcome: "delivered" | "refused" | "away";
+  readonly status: number | null;
+  readonly error: string | null;
+};
 type TestResult = Result & { readonly warning: string | null };
 type Parked = {
   readonly position: string;
@@ -49,7 +53,7 @@ type Parked = {
   readonly at: string;
 };
 
-/** `left`: how many were not tried, because the target did not answer. */
+/** `left`: how many were not tried, because the target is away. */
 export type Retried = {
   readonly items: readonly (Result & { readonly position: string })[];
   readonly left?: number;
@@ -134,9 +138,9 @@ export async function removeSink(name: string, { url, json }: SinkOptions): Prom
 export async function testSink(name: string, { url, json }: SinkOptions): Promise<void> {
   const result = await apiAt(url).send<TestResult>("POST", pathOf(name, "/test"));
   if (json) printJson(result);
-  else if (result.accepted) print(`${name}: its target accepts (${result.status})`);
+  else if (result.outcome === "delivered") print(`${name}: its target accepts (${result.status})`);
   if (!json && result.warning !== null) printError(`${name}: ${result.warning}.`);
-  if (!result.accepted) throw new CommandError(`${name}: its target does not accept: ${result.error}.`);
+  if (result.outcome !== "delivered") throw new CommandError(`${name}: ${failureText(result)}.`);
 }
 
 export async function listParked(name: string, { url, json }: SinkOptions): Promise<void> {
@@ -173,24 +177,28 @@ export async function retryParked(name: string, { url, json, position }: ParkedO
   const retried = await apiAt(url).send<Retried>("POST", pathOf(name, "/parked/retry"), body);
   if (json) printJson(retried);
   else print(retriedText(retried));
-  const refused = retried.items.filter(({ accepted }) => !accepted);
-  const [first] = refused;
-  if (first !== undefined)
-    throw new CommandError(`${refused.length} are refused; at ${first.position}: ${first.error}.`);
+  const failed = (["away", "refused"] as const).map((outcome) => retried.items.find((one) => one.outcome === outcome));
+  const errors = failed.flatMap((one) => (one === undefined ? [] : [`${failureText(one)} (at ${one.position})`]));
+  if (errors.length > 0) throw new CommandError(`${name}: ${errors.join("; ")}.`);
 }
 
-/** "delivered 3 of 6, 1 refused, 1 had nothing to send, 1 not tried" */
+/** "delivered 3 of 6, 1 refused, 1 had nothing to send, 1 waits" */
 export function retriedText({ items, left = 0 }: Retried): string {
-  const refused = items.filter(({ accepted }) => !accepted).length;
+  const count = (of: Result["outcome"]) => items.filter(({ outcome }) => outcome === of).length;
   // A chat has no message about some events, such as a success before which it knows of no failure.
-  const unsent = items.filter(({ accepted, status }) => accepted && status === null).length;
+  const unsent = items.filter(({ outcome, status }) => outcome === "delivered" && status === null).length;
+  const waiting = count("away") + left;
   const counts = [
-    { count: refused, what: "refused" },
+    { count: count("refused"), what: "refused" },
     { count: unsent, what: "had nothing to send" },
-    { count: left, what: "not tried" },
+    { count: waiting, what: waiting === 1 ? "waits" : "wait" },
   ];
-  const others = counts.filter(({ count }) => count > 0).map(({ count, what }) => `${count} ${what}`);
-  return [`delivered ${items.length - refused - unsent} of ${items.length + left}`, ...others].join(", ");
+  const others = counts.filter(({ count: some }) => some > 0).map(({ count: some, what }) => `${some} ${what}`);
+  return [`delivered ${count("delivered") - unsent} of ${items.length + left}`, ...others].join(", ");
+}
+
+function failureText({ outcome, error }: Result): string {
+  return `its target ${outcome === "away" ? "is away" : "refuses"}: ${error}`;
 }
 
 export async function dropParked(name: string, { url, json, position }: ParkedOptions): Promise<void> {

@@ -186,7 +186,7 @@ export const answers = {
   ParkedEvents: z.object({ items: z.array(parkedEvent) }),
   RetriedEvents: z.object({
     items: z.array(retriedEvent),
-    left: count("How many were not tried, because the target did not answer."),
+    left: count("How many were not tried, because the target is away."),
   }),
   DroppedEvents: z.object({ dropped: count("How many were dropped.") }),
   AuditLine: z.union([

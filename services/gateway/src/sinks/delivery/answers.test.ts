@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { ReceivedAnswer } from "../target/http-target.ts";
-import { type AnswerClass, classOf, type Refused, retryAfterMs } from "./answers.ts";
+import { type AnswerClass, classOf, outcomeOf, type Refused, retryAfterMs, unwritten } from "./answers.ts";
 
 const now = new Date("2026-01-31T12:00:00Z");
 const answer: ReceivedAnswer = {
@@ -24,6 +24,18 @@ it("takes every 2xx as accepted, and 4xx as final but 408, 425 and 429", () => {
   for (const status of [408, 425, 429, 503]) expect(refused(status).isAway).toBe(true);
   expect(failure(false)).toMatchObject({ isFinal: false, isAway: true });
   expect(failure(true)).toMatchObject({ isFinal: false, isAway: false });
+});
+
+it("calls nothing refused that nobody has answered", () => {
+  const [away, others] = [
+    [408, 425, 429, 503],
+    [301, 400, 401, 404, 422, 500, 502],
+  ];
+  for (const status of away) expect(outcomeOf(answered(status))).toBe("away");
+  for (const reached of [false, true]) expect(outcomeOf(failure(reached))).toBe("away");
+  for (const status of others) expect(outcomeOf(answered(status))).toBe("refused");
+  expect(outcomeOf(unwritten(new Error("no time")))).toBe("refused");
+  expect(outcomeOf(answered(204))).toBe("delivered");
 });
 
 it("reads Retry-After as seconds or as a date, up to an hour", () => {

@@ -1,5 +1,6 @@
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { LogReplacedError } from "@tapedeck/shared/log/log";
+import type { SendOutcome } from "../definition.ts";
 import type { Format } from "../format/format.ts";
 import type { ReceivedAnswer, TargetAnswer } from "../target/http-target.ts";
 
@@ -50,6 +51,13 @@ export function classOf(answer: TargetAnswer, now: Date, { errorIn }: Pick<Forma
     error: errorText(answer, stated),
     retryAfterMs: retryAfterMs(answer.retryAfter, now),
   };
+}
+
+/** A 5xx may be the event's fault, and counts as refused. */
+export function outcomeOf(answer: AnswerClass): SendOutcome {
+  if (answer.type === "accepted") return "delivered";
+  const isUnanswered = answer.status === undefined && !answer.isFinal;
+  return answer.isAway || isUnanswered ? "away" : "refused";
 }
 
 /**

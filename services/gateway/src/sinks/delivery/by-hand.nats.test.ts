@@ -30,8 +30,8 @@ it("a retry goes on after a parked event that can't be written, and says why it 
     200,
     {
       items: [
-        { accepted: false, status: null, error: expect.stringMatching(/^the event can't be written: /) },
-        { accepted: true, status: 200 },
+        { outcome: "refused", status: null, error: expect.stringMatching(/^the event can't be written: /) },
+        { outcome: "delivered", status: 200 },
       ],
       left: 0,
     },
@@ -58,6 +58,6 @@ it("an event whose retry is left before it was sent is not delivered", async () 
     { settings: { allowed: ["127.0.0.1"], page: "" }, causeOf: async () => undefined },
     AbortSignal.abort(),
   );
-  expect(retried.result.accepted).toBe(false);
+  expect(retried.accepted).toBe(false);
   expect(receiver.requests).toEqual([]);
 });

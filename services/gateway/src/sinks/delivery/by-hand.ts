@@ -9,19 +9,16 @@ import type { CauseOf, FormatReader, FormattedSink, SinkRequest } from "../forma
 import { formatOf } from "../format/formats.ts";
 import type { SinkSettings } from "../settings.ts";
 import { HttpTarget } from "../target/http-target.ts";
-import { classOf, type Refused, unwritten } from "./answers.ts";
+import { type AnswerClass, classOf, outcomeOf, unwritten } from "./answers.ts";
 import type { ActiveSink } from "./running-sinks.ts";
 import { continued, startOffset } from "./start-offset.ts";
-
-/** `wasSent`: there was something to send, and it was sent. */
-type ByHandResult = { readonly result: SentResult; readonly wasSent: boolean };
 
 type ByHandDeps = { readonly settings: Pick<SinkSettings, "allowed" | "page">; readonly causeOf: CauseOf };
 
 /** Sends a request without an event, once. */
 export async function testSink(sink: ActiveSink, deps: ByHandDeps, signal: AbortSignal): Promise<SentResult> {
   const requests = async (formatted: FormattedSink) => [formatOf(sink.definition).test(new Date(), formatted)];
-  return (await send(sink, { epoch: "", requests }, deps, signal)).result;
+  return send(sink, { epoch: "", requests }, deps, signal);
 }
 
 /** What may happen to the events that the sink delivers, from its start on and next; null: nothing of note. */
@@ -64,7 +61,7 @@ export async function retryParked(
   { log, offset }: { readonly log: FormatReader & Pick<LogReader, "epoch">; readonly offset: Offset },
   deps: ByHandDeps,
   signal: AbortSignal,
-): Promise<ByHandResult> {
+): Promise<SentResult> {
   const events = (await Array.fromAsync(log.read([offset], signal))).map((recorded) => ({
     recorded,
     position: formatPosition({ epoch: log.epoch, offset }),
@@ -82,14 +79,14 @@ async function send(
   { epoch, requests }: ToSend,
   deps: ByHandDeps,
   signal: AbortSignal,
-): Promise<ByHandResult> {
+): Promise<SentResult> {
   const { mode, filter, live = false, template, secret, headers, target: url } = definition;
   const format = formatOf(definition);
   const sink = { workspace, name, mode, filter, live, secret, epoch, page: deps.settings.page, template };
   const made = await requests(sink).catch(unwritten);
-  if ("type" in made) return { result: refusedBy(made, null), wasSent: false };
+  if ("type" in made) return sentResult(made, null);
   // What is read after the caller has left is not all that there is.
-  if (signal.aborted) return { result: { accepted: false, status: null, error: "stopped" }, wasSent: true };
+  if (signal.aborted) return { accepted: false, outcome: "away", status: null, error: "stopped" };
   using target = new HttpTarget({ url, allowed: deps.settings.allowed });
   let status: number | null = null;
   for (const request of made) {
@@ -99,11 +96,12 @@ async function send(
     const answer = await target.post({ body, headers: all }, signal);
     const result = classOf(answer, at, format);
     status = answer.type === "answer" ? answer.status : null;
-    if (result.type === "refused") return { result: refusedBy(result, status), wasSent: true };
+    if (result.type === "refused") return sentResult(result, status);
   }
-  return { result: { accepted: true, status, error: null }, wasSent: made.length > 0 };
+  return sentResult({ type: "accepted" }, status);
 }
 
-function refusedBy({ error }: Refused, status: number | null): SentResult {
-  return { accepted: false, status, error };
+function sentResult(answer: AnswerClass, status: number | null): SentResult {
+  const error = answer.type === "refused" ? answer.error : null;
+  return { accepted: answer.type === "accepted", outcome: outcomeOf(answer), status, error };
 }

@@ -2,6 +2,7 @@ import type { HeldEvent } from "@tapedeck/shared/log/log";
 import type { Offset } from "@tapedeck/shared/log/offset";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
+import type { SendOutcome } from "../definition.ts";
 import type {
   Format,
   FormatOpening,
@@ -12,13 +13,13 @@ import type {
   SinkRequest,
 } from "../format/format.ts";
 import type { HttpTarget } from "../target/http-target.ts";
-import { type AnswerClass, classOf, isAboutContent, type Refused, unwritten } from "./answers.ts";
+import { type AnswerClass, classOf, isAboutContent, outcomeOf, type Refused, unwritten } from "./answers.ts";
 import { maxBytesPerRequest, maxEventsPerRequest, maxTries, type SinkTimes, triesOfBatch } from "./times.ts";
 
 export type DeliveryListener = {
   /** Everything up to this offset is accepted or parked. */
   readonly delivered: (offset: Offset, events: number) => void;
-  readonly attempted: (result: "accepted" | "refused") => void;
+  readonly attempted: (outcome: SendOutcome) => void;
   /** Something is refused; undefined: something was accepted again. */
   readonly failing: (refused: Refused | undefined) => void;
   /** Resolves when the event is parked, which may take until there is room; with the signal otherwise. */
@@ -150,7 +151,7 @@ export class Delivery {
     const all = { ...request.headers, ...headers, ...format.headersOf?.({ id: request.id, body }, at, sink) };
     const answer = await target.post({ body, headers: all }, signal);
     const result = classOf(answer, at, format);
-    if (!signal.aborted) listener.attempted(result.type);
+    if (!signal.aborted) listener.attempted(outcomeOf(result));
     return result;
   }
 

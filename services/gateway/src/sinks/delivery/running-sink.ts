@@ -8,12 +8,12 @@ import type { Logger } from "@tapedeck/shared/service/logger";
 import type { SinkKey, SinkName, SinkStore } from "@tapedeck/shared/sinks/sink-store";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import { ulid } from "ulid";
-import { cursorIn, type SinkDefinition, type SinkStatus } from "../definition.ts";
+import { cursorIn, type SendOutcome, type SinkDefinition, type SinkStatus } from "../definition.ts";
 import type { CauseOf } from "../format/format.ts";
 import { formatOf } from "../format/formats.ts";
 import type { SinkSettings } from "../settings.ts";
 import { HttpTarget } from "../target/http-target.ts";
-import type { Refused } from "./answers.ts";
+import { outcomeOf, type Refused } from "./answers.ts";
 import { Delivery } from "./delivery.ts";
 import { Gatherer } from "./gatherer.ts";
 import { Parking, stillParked } from "./parking.ts";
@@ -23,7 +23,7 @@ import type { SinkTimes } from "./times.ts";
 
 export type SinkCounts = {
   readonly delivered: (sink: SinkName, events: number) => void;
-  readonly attempted: (sink: SinkName, result: "accepted" | "refused") => void;
+  readonly attempted: (sink: SinkName, outcome: SendOutcome) => void;
 };
 
 export type RunningSinkDeps = {
@@ -59,7 +59,7 @@ export class RunningSink implements AsyncDisposable {
   #inHand: readonly HeldEvent[] = [];
   /** The end of the log is reached, and everything before it was delivered. */
   #isIdle = false;
-  #failure: { readonly error: string; readonly since: Date } | undefined;
+  #failure: (Pick<SinkStatus, "failure"> & { readonly error: string; readonly since: Date }) | undefined;
   #isWaiting = false;
   #reported = "";
   #isReportedBehind = false;
@@ -105,7 +105,7 @@ export class RunningSink implements AsyncDisposable {
         state: this.#state(),
         lagEvents,
         lagSeconds,
-        ...(this.#failure && { error: this.#failure.error, since: this.#failure.since.toISOString() }),
+        ...(this.#failure && { ...this.#failure, since: this.#failure.since.toISOString() }),
       };
       const text = JSON.stringify(status);
       this.#isReportedBehind = lagEvents > 0;
@@ -197,7 +197,7 @@ export class RunningSink implements AsyncDisposable {
           cursor.delivered(offset);
           counts.delivered(this.#name, events);
         },
-        attempted: (result) => counts.attempted(this.#name, result),
+        attempted: (outcome) => counts.attempted(this.#name, outcome),
         failing: (refused) => this.#failing(refused),
         park: async (...parked) => {
           if (parking.isFull) void this.report();
@@ -297,16 +297,16 @@ export class RunningSink implements AsyncDisposable {
   }
 
   #failing(refused: Refused | undefined): void {
-    if (refused !== undefined) this.#failed(refused.error);
+    if (refused !== undefined) this.#failed(refused.error, outcomeOf(refused) === "away" ? "away" : "refused");
     else if (this.#failure !== undefined) {
       this.#failure = undefined;
       void this.report();
     }
   }
 
-  #failed(error: string): void {
-    const isNew = this.#failure === undefined;
-    this.#failure = { error, since: this.#failure?.since ?? new Date() };
+  #failed(error: string, failure?: SinkStatus["failure"]): void {
+    const isNew = this.#failure === undefined || this.#failure.failure !== failure;
+    this.#failure = { error, since: this.#failure?.since ?? new Date(), ...(failure && { failure }) };
     if (isNew) void this.report();
   }
 

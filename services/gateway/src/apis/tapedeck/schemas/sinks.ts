@@ -1,10 +1,10 @@
 import { filterFields } from "@tapedeck/shared/filter/filter";
 import { z } from "zod";
-import { formatNames, modes } from "../../../sinks/definition.ts";
+import { formatNames, modes, sendOutcomes } from "../../../sinks/definition.ts";
 import { count, position, text, time } from "./fields.ts";
 
 const sinkName = text("Its name.", "ci-hook");
-const status = z.int().nullable().describe("The status of HTTP that its target answered; `null`: it did not answer.");
+const status = z.int().nullable().describe("The status of HTTP that was answered; `null`: nobody answered.");
 const error = z.string().nullable().describe("Why it was not accepted; `null`: it was.");
 
 export const sink = z
@@ -22,19 +22,28 @@ export const sink = z
     state: z
       .enum(["delivering", "retrying", "full", "waiting", "paused"])
       .describe(
-        "`retrying`: its target does not accept. `full`: too many events are parked. `waiting`: no gateway delivers it yet, or the log can't be read.",
+        "`retrying`: its target refuses or is away, see `failure`. `full`: too many events are parked. `waiting`: no gateway delivers it yet, or the log can't be read.",
       ),
     position: position.nullable().describe("Everything up to it is delivered or parked; `null`: it has not begun."),
     lagEvents: count("Messages of the log that it has not passed, as of the last 10 s."),
     lagSeconds: count("How long the oldest event that it is delivering has been in the log, likewise."),
     parked: count("Events that its target refuses."),
     error: z.string().nullable().describe("The last failure; `null`: it is well."),
+    failure: z
+      .enum(["refused", "away"])
+      .nullable()
+      .describe("Whether its target refused it, or is away as in `outcome`; `null`: neither."),
     failingSince: time("Since when it fails; `null`: it is well.").nullable(),
   })
   .describe("A sink: where events are delivered as they are recorded.");
 
 export const sinkTest = z.object({
   accepted: z.boolean().describe("Whether its target accepted."),
+  outcome: z
+    .enum(sendOutcomes)
+    .describe(
+      "`refused`: its target answered something else than 2xx, or the event can't be written. `away`: nobody answered within 15 s, or 408, 425, 429 or 503 was answered.",
+    ),
   status,
   error,
   warning: z.string().nullable().describe("What may happen to what it delivers next; `null`: nothing of note."),

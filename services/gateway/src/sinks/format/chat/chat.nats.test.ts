@@ -145,7 +145,7 @@ it("a retry of parked events tries all of them, also after one that a chat has n
   await isParked(0);
 });
 
-it("a retry of parked events ends when the target does not answer, and says how many are left", async () => {
+it("a retry of parked events ends when the target is away, and says how many are left", async () => {
   await using harness = await startSinkHarness();
   await using receiver = await startReceiver();
   await using gateway = await harness.gateway();
@@ -153,9 +153,11 @@ it("a retry of parked events ends when the target does not answer, and says how 
   await gateway.add("team", receiver, { format: "slack" });
   for (const name of ["alice", "bob", "chris"]) await record(harness.writer(name), "failed");
   await until(async () => (await gateway.sink("team"))?.parked === 3, { message: "the failures to be parked" });
+  const retried = async () => (await gateway.call("POST", "/team/parked/retry", {})).body;
+  receiver.answer = () => ({ status: 503 });
+  expect(await retried()).toMatchObject({ items: [{ outcome: "away", status: 503 }], left: 2 });
   await receiver.kill();
-  const retried = (await gateway.call("POST", "/team/parked/retry", {})).body;
-  expect(retried).toMatchObject({ items: [{ accepted: false, status: null }], left: 2 });
+  expect(await retried()).toMatchObject({ items: [{ outcome: "away", status: null }], left: 2 });
 });
 
 it("the time that Slack asks for after too many messages is waited for", async () => {
