@@ -52,7 +52,10 @@ it("tapedeck sink adds, lists, tests, pauses, rewinds and removes a sink", async
     "authorization=HOOK_TOKEN",
   ];
   const added = await tapedeck("sink", "add", "ci", receiver.url, ...flags);
-  expect(added).toMatchObject({ code: 0, out: expect.stringMatching(/^added ci, which delivers to .*\nwhsec_\S+\n$/) });
+  expect(added).toMatchObject({
+    code: 0,
+    out: expect.stringMatching(/^added ci, which delivers to \S+ from the start of the log\nwhsec_\S+\n$/),
+  });
   await until(() => receiver.accepted.length === 1, { message: "the failure" });
   expect(receiver.requests[0]?.headers).toMatchObject({ "x-team": "shop", authorization: "Bearer 1234" });
 
@@ -75,7 +78,10 @@ it("tapedeck sink adds, lists, tests, pauses, rewinds and removes a sink", async
     code: 0,
     out: expect.stringMatching(/^paused ci after /),
   });
-  expect(await tapedeck("sink", "rewind", "ci", "--to", "start")).toMatchObject({ code: 0 });
+  expect(await tapedeck("sink", "rewind", "ci", "--to", "start")).toMatchObject({
+    code: 0,
+    out: "ci goes on from the start of the log\n",
+  });
   const paused = JSON.parse((await tapedeck("sink", "resume", "ci", "--json")).out);
   expect(paused).toMatchObject({ name: "ci", filter: { kinds: ["*.failed"] }, headers: ["x-team", "authorization"] });
   await until(() => receiver.accepted.length === 2, { message: "the failure again" });

@@ -59,10 +59,11 @@ export type RetriedEvents = { readonly items: readonly ParkedResult[]; readonly 
 /** The sinks of the caller's workspace. Everything throws TapedeckError. */
 export type SinksApi = {
   list(caller: CallContext): Promise<{ readonly items: readonly SinkJson[] }>;
-  /** `secret`: signs its requests; only in this answer, and only if it was made here. */
+  /** `secret`: signs its requests; only in this answer, and only if it was made here. `position`: where it begins. */
   add(body: unknown, caller: CallContext): Promise<SinkJson & { readonly secret?: string }>;
   pause(name: string, caller: CallContext): Promise<SinkJson>;
   resume(name: string, caller: CallContext): Promise<SinkJson>;
+  /** `position`: the one that was asked for, however far it has gone on since. */
   rewind(name: string, body: unknown, caller: CallContext): Promise<SinkJson>;
   remove(name: string, caller: CallContext): Promise<{ readonly name: string }>;
   test(name: string, caller: CallContext): Promise<TestResult>;
@@ -114,18 +115,20 @@ class SinkCalls implements SinksApi {
     }
     const log = await this.#deps.logOf(workspace);
     const offset = await positions(() => log).resolveAfter(fields.start);
+    const position = formatPosition({ epoch: log.epoch, offset });
     const secret = own ?? (fields.format === "webhook" ? newSigningSecret() : undefined);
     const made = { createdAt: new Date().toISOString(), epoch: log.epoch };
     const of = { workspace, sink: name };
     await this.#changing(async (store) => {
       // What is left of an earlier one of this name counts for nothing.
       await removeSink(store, of);
-      await this.#putCursor(store, of, formatPosition({ epoch: log.epoch, offset }));
+      await this.#putCursor(store, of, position);
       await store.put({ ...of, type: "sink" }, { ...fields, ...(secret !== undefined && { secret }), ...made });
     });
     this.#deps.audit("sink.added", caller, { sink: name, target: shownTarget(fields.target), format: fields.format });
     return {
       ...(await this.#shown(await this.#find(name, caller), caller)),
+      position,
       ...(own === undefined && secret !== undefined && { secret }),
     };
   }
@@ -148,7 +151,7 @@ class SinkCalls implements SinksApi {
       await store.put({ workspace, sink, type: "control" }, { paused: isPaused, generation });
     });
     this.#deps.audit("sink.rewound", caller, { sink, to, position });
-    return this.#shown(await this.#find(name, caller), caller);
+    return { ...(await this.#shown(await this.#find(name, caller), caller)), position };
   }
 
   async remove(name: string, caller: CallContext) {

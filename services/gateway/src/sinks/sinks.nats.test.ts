@@ -152,6 +152,21 @@ it("stands still while it is paused, and delivers again from where it is rewound
   expect((await gateway.call("DELETE", "/hook")).status).toBe(404);
 });
 
+it("answers with the place that was asked for, and not with how far it is by then", async () => {
+  const { on, receiver, alice } = await harness();
+  const gateway = stack.use(await on.gateway());
+  await alice.append(5);
+  const start = (await gateway.add("paused", receiver)).body.position;
+  await gateway.call("POST", "/paused/pause");
+  for (const name of ["hook", "other", "third"]) {
+    const added = await gateway.add(name, receiver);
+    expect(added.body.position).toBe(start);
+    await until(async () => (await gateway.sink(name))?.position !== start, { message: "it to go on" });
+    expect((await gateway.call("POST", `/${name}/rewind`, { to: "start" })).body.position).toBe(start);
+    expect((await gateway.call("POST", `/${name}/rewind`, { to: start })).body.position).toBe(start);
+  }
+});
+
 it("loses nothing when it is paused, or its gateway stops, while its target refuses", async () => {
   const { on, receiver, alice } = await harness();
   const gateway = await on.gateway();

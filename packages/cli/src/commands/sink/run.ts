@@ -90,7 +90,7 @@ export async function addSink(name: string, target: string, options: AddOptions)
     printJson(added);
     return;
   }
-  print(`added ${added.name}, which delivers to ${added.target} after ${added.position}`);
+  print(`added ${added.name}, which delivers to ${added.target} ${placeText(start, added)}`);
   if (added.secret === undefined) return;
   print(added.secret);
   printError("This secret signs its requests. It is shown only once.");
@@ -126,7 +126,11 @@ export async function changeSink(change: "pause" | "resume", name: string, { url
 export async function rewindSink(name: string, { url, json, to }: RewindOptions): Promise<void> {
   const changed = await apiAt(url).send<Sink>("POST", pathOf(name, "/rewind"), { to });
   if (json) printJson(changed);
-  else print(`${changed.name} goes on after ${changed.position}`);
+  else print(`${changed.name} goes on ${placeText(to, changed)}`);
+}
+
+function placeText(start: string, { position }: Sink): string {
+  return start === "start" ? "from the start of the log" : `after ${position}`;
 }
 
 export async function removeSink(name: string, { url, json }: SinkOptions): Promise<void> {
