@@ -23,7 +23,8 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
-const long = ["**/*.long.test.ts", "test/faults/**/*.test.ts"];
+/** The whole system (of which `test/smoke` is a little), and what takes minutes. */
+const long = ["**/*.long.test.ts", "test/!(docs|bench|smoke)/**/*.test.ts"];
 /** What takes many minutes, or measures. */
 const nightly = ["**/*.nightly.test.ts"];
 const cluster = ["test/cluster/cluster.test.ts", "test/cluster/workspaces.test.ts"];
@@ -37,8 +38,8 @@ const isCi = process.env.CI !== undefined;
 const uncaught = process.env.TAPEDECK_TEST_UNCAUGHT;
 
 /**
- * `npm test` runs the project "short", `npm run test:long` runs "long": what takes minutes, and `test/faults` (kills,
- * outages and networks that break). `.ci/run` runs both. `npm run test:cluster` runs a cluster of all parts
+ * `npm test` runs the project "short": each part by itself. `npm run test:long` runs "long": the whole system, its kills and outages, and
+ * what takes minutes. `.ci/run` runs both. `npm run test:cluster` runs a cluster of all parts
  * (docs/cluster.md), and nothing beside it: it takes times. `npm run test:nightly` runs the first two with searches at
  * length (see searches.ts), and `*.nightly.test.ts`.
  */
@@ -56,9 +57,8 @@ export default defineConfig(({ mode }) => {
   // Tests wait for conditions and never for a time, so these only bound how long a broken one hangs. In CI nobody waits for that, and other
   // programs may have the cores.
   const timeouts = { short: isNightly || isCi ? 600_000 : 120_000, long: 600_000 };
-  // Tests mostly wait, for other processes and for real times: three more files than cores keep the cores busy. The
-  // long ones start many processes themselves: two more than cores.
-  const workers = { short: availableParallelism() + 3, long: availableParallelism() + 2 };
+  // Tests mostly wait, for other processes and for real times: three more files than cores keep the cores busy.
+  const maxWorkers = availableParallelism() + 3;
   return {
     test: {
       globalSetup: ["packages/shared/src/testing/servers.ts"],
@@ -76,7 +76,7 @@ export default defineConfig(({ mode }) => {
             name: "short",
             include: ["**/*.test.ts"],
             exclude: [...never, ...long, ...nightly, ...cluster],
-            maxWorkers: workers.short,
+            maxWorkers,
             testTimeout: timeouts.short,
             sequence: { groupOrder: 0 },
           },
@@ -86,8 +86,8 @@ export default defineConfig(({ mode }) => {
             ...shared,
             name: "long",
             include: [...long, ...(isNightly ? nightly : [])],
-            exclude: [...never, ...unchanged, ...(isNightly ? [] : nightly)],
-            maxWorkers: workers.long,
+            exclude: [...never, ...cluster, ...unchanged, ...(isNightly ? [] : nightly)],
+            maxWorkers,
             testTimeout: timeouts.long,
             sequence: { groupOrder: 1 },
           },

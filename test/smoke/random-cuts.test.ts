@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { randomCuts } from "./random-cuts.ts";
+import { randomCuts } from "../transports/random-cuts.ts";
 
 it("100 random cuts over all transports: every event once, in order, nothing else", async () => {
   const result = await randomCuts(100);
