@@ -144,6 +144,11 @@ const questions: readonly Question[] = [
     answer: /2 match.*alice\/p27\/skaffold, loop 2.*alice\/p24\/skaffold, loop 3/s,
   },
   {
+    question: "Which step waited for deployments before it failed?",
+    calls: [call("search_events", { text: "deployments to stabilize" })],
+    answer: /in its output of deploy(, at \S+)?:\n\| /,
+  },
+  {
     question: "What fails most often?",
     calls: [call("stats", { about: "failures", group: ["reason"] })],
     answer: /\{"reason":"not found","failures":3.*\{"reason":"out of memory","failures":2/s,

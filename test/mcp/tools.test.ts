@@ -1,4 +1,4 @@
-import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { type Event, Outcome } from "@tapedeck/proto/tapedeck/v1/event";
 import { scenario } from "@tapedeck/query/testing/scenario";
 import { sourceName } from "@tapedeck/shared/source";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -119,6 +119,10 @@ it("a cited position asked again gives the same answer, whatever came since", as
   expect(await mcp.ask("why_failed", { source: "dave/shop" })).not.toBe(why);
 });
 
+it("a session's id names its source", async () => {
+  expect(await mcp.ask("get_state", { session: "01A1" })).toMatch(/^State of alice\/shop\/skaffold \(session 01A1,/m);
+});
+
 it("output is always marked, and can't leave its marks", async () => {
   const answers = [
     await mcp.ask("read_output", { source: "dave/shop" }),
@@ -227,6 +231,18 @@ it("a wait is bounded, and misses nothing that comes between two of them", async
   expect((await mcp.call("wait_for_loop", { seconds: 51 })).isError).toBe(true);
 });
 
+it("a command that succeeded is named, and not by its id", async () => {
+  const dana = scenario(sourceName({ workspace: "acme", developer: "dana", project: "shop", upstream: "vagrant" }));
+  const step = { session: "01V1", channel: "jobs", subject: "01J1" };
+  const operation = { kind: "command", subject: "up", instance: "01J1" };
+  dana.add({ session: "01V1", kind: "session.started" });
+  dana.add({ ...step, kind: "command.started", operation });
+  dana.add({ ...step, kind: "command.finished", operation, outcome: Outcome.OUTCOME_SUCCEEDED });
+  await harness.on.seed(dana.events);
+  const text = await mcp.ask("wait_for_loop", { source: "dana/shop/vagrant", after: "start" });
+  expect(text).toContain('dana/shop/vagrant: command "up" succeeded.');
+});
+
 it("a wait ends with the process that it waits for", async () => {
   const now = positionIn(await mcp.ask("list_sources"));
   const waiting = mcp.ask("wait_for_loop", { source: "dave/shop", after: now });
@@ -238,6 +254,18 @@ it("a wait ends with the process that it waits for", async () => {
 it.each<[what: string, name: string, args: Record<string, unknown>, error: RegExp]>([
   ["an unknown source", "why_failed", { source: "nobody/shop" }, /unknown_source/],
   ["an unknown source to wait for", "wait_for_loop", { source: "nobody/shop", seconds: 50 }, /unknown_source/],
+  ["an unknown source to search", "search_events", { source: "nobody/shop" }, /unknown_source/],
+  ["an unknown source of a text", "search_events", { source: "nobody/shop", text: "web" }, /unknown_source/],
+  [
+    "an unknown source to count",
+    "stats",
+    { about: "builds", source: ["alice/shop", "nobody/shop"] },
+    /unknown_source: no source "nobody\/shop"/,
+  ],
+  ["a side of no form", "compare", { left: "xyz" }, /no session "xyz"\nA session is named by its id.*alice\/shop/],
+  ["a number that is too large", "wait_for_loop", { seconds: 51 }, /`seconds` must be at most 50/],
+  ["a side that is missing", "compare", {}, /`left` is missing/],
+  ["an unknown session", "get_state", { session: "01X9" }, /unknown_session: there is no session "01X9"/],
   ["several sources", "get_state", {}, /ambiguous_source.*Choices: .*, alice\/shop\/skaffold$/s],
   ["an unknown loop", "why_failed", { loop: "alice/shop#99" }, /not_found/],
   ["an unknown part of a state", "get_state", { source: "alice/shop", path: "v1.none" }, /not_found/],

@@ -1,4 +1,5 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { issueText } from "@tapedeck/shared/errors/schema-error";
 import { decodeEvent, encodeEvent } from "@tapedeck/shared/events/codec";
 import { eventToJson } from "@tapedeck/shared/events/json";
 import { logStart } from "@tapedeck/shared/log/offset";
@@ -84,7 +85,7 @@ export function readHeader(line: string): SessionFileHeader {
   if (typeof fields.version === "number" && fields.version > version) {
     throw new Error(`it is from a newer Tapedeck (format version ${fields.version}; this one supports ${version})`);
   }
-  const { data, error } = header.safeParse(fields);
+  const { data, error } = header.safeParse(fields, { error: issueText });
   if (error !== undefined) throw new Error(`it is not the first line of a session file: ${pathOf(error)}`);
   return data;
 }
@@ -92,7 +93,7 @@ export function readHeader(line: string): SessionFileHeader {
 /** The last line, or undefined for the line of an event. */
 export function readEnd(line: string): SessionFileEnd | undefined {
   if (!line.startsWith(`{"format":`)) return undefined;
-  const { data, error } = end.safeParse(objectIn(line));
+  const { data, error } = end.safeParse(objectIn(line), { error: issueText });
   if (error !== undefined) throw new Error(`it is not the last line of a session file: ${pathOf(error)}`);
   return data;
 }

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 import { LineCounter, parseDocument } from "yaml";
 import type { z } from "zod";
+import { issueText } from "../errors/schema-error.ts";
 import { ownValue } from "../own-value.ts";
 import { durationForm, durationMs } from "./duration.ts";
 import type { SettingAbout, SettingDefinition } from "./setting-definition.ts";
@@ -136,7 +137,9 @@ export class SettingsReader {
     this.#definitions.push({ key, form: "custom", fallback, schema, ...about });
     const found = this.#find(key);
     if (found === undefined) return fallback;
-    const parsed = schema.safeParse(typeof found.value === "string" ? fromJson(found.value) : found.value);
+    const parsed = schema.safeParse(typeof found.value === "string" ? fromJson(found.value) : found.value, {
+      error: issueText,
+    });
     if (parsed.success) return parsed.data;
     for (const issue of parsed.error.issues) {
       this.addError(`${found.where}${issue.path.map((key) => `.${String(key)}`).join("")}: ${issue.message}`);

@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from "node:crypto";
 import { z } from "zod";
+import { issueText } from "../errors/schema-error.ts";
 import { isNamePart, nameForm } from "../source.ts";
 import { tokenNameError } from "./token-name.ts";
 
@@ -77,13 +78,16 @@ export function makeToken({ lifetimeMs, ...request }: TokenRequest, now = Date.n
   if (!(lifetimeMs > 0 && lifetimeMs <= longestLifetimeMs)) {
     throw new RangeError("a token has to expire, within ten years");
   }
-  const record = tokenRecord.safeParse({
-    ...request,
-    roles: roles.filter((role) => request.roles.includes(role)),
-    id: randomBytes(6).toString("hex"),
-    createdAt: new Date(now).toISOString(),
-    expiresAt: new Date(now + lifetimeMs).toISOString(),
-  });
+  const record = tokenRecord.safeParse(
+    {
+      ...request,
+      roles: roles.filter((role) => request.roles.includes(role)),
+      id: randomBytes(6).toString("hex"),
+      createdAt: new Date(now).toISOString(),
+      expiresAt: new Date(now + lifetimeMs).toISOString(),
+    },
+    { error: issueText },
+  );
   if (!record.success) {
     const [issue] = record.error.issues;
     throw new RangeError(`${issue?.path.join(".")}: ${issue?.message}`);

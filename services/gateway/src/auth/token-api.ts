@@ -1,4 +1,5 @@
 import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
+import { issueText } from "@tapedeck/shared/errors/schema-error";
 import { durationForm, durationMs } from "@tapedeck/shared/service/duration";
 import { nameError, namePart } from "@tapedeck/shared/source";
 import type { TokenStore } from "@tapedeck/shared/tokens/store";
@@ -126,7 +127,7 @@ function refuseRenewal(record: TokenRecord): void {
 }
 
 function parseRequest(request: unknown): z.infer<typeof tokenRequest> {
-  const result = tokenRequest.safeParse(request);
+  const result = tokenRequest.safeParse(request, { error: issueText });
   if (result.success) return result.data;
   const [issue] = result.error.issues;
   const field = issue?.path.join(".") ?? "";

@@ -1,5 +1,6 @@
 import type { AuditEntry } from "@tapedeck/shared/audit/entry";
 import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
+import { issueText } from "@tapedeck/shared/errors/schema-error";
 import type { LogReader } from "@tapedeck/shared/log/log";
 import { belongsToLog, formatPosition, parsePosition } from "@tapedeck/shared/log/position";
 import type { DeveloperVisibility } from "@tapedeck/shared/service/common-settings";
@@ -340,7 +341,7 @@ function unknownSink(name: string): TapedeckError {
 }
 
 function parsed<T>(schema: z.ZodType<T>, body: unknown): T {
-  const result = schema.safeParse(body);
+  const result = schema.safeParse(body, { error: issueText });
   if (result.success) return result.data;
   const [issue] = result.error.issues;
   const field = issue?.path.join(".") ?? "";

@@ -1,7 +1,7 @@
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { z } from "zod";
 import { Answer, sourceText, textField, tokensField } from "./answer.ts";
-import { atField, sessionField, sourceField } from "./named-side.ts";
+import { atField, sessionField, sessionNamed, sourceField } from "./named-side.ts";
 import { outline, valueAt } from "./outline.ts";
 import { tool } from "./tool.ts";
 
@@ -11,13 +11,17 @@ export const getState = tool({
   description:
     "The state of a source as its tool reports it: Skaffold's builds, deploys, checks and resources; rkt's pods and images; Vagrant's jobs and machines. Large parts are shown as their size: ask for one with `path`.",
   input: z.strictObject({
-    source: sourceField.optional().describe("`alice/shop`, or with `/upstream`. Default: the only source there is."),
-    session: sessionField.optional().describe("The state of this session. Default: the newest."),
+    source: sourceField
+      .optional()
+      .describe("`alice/shop`, or with `/upstream`. Default: that of `session`, or the only source there is."),
+    session: sessionField.optional().describe("The state of this session. Default: the newest of the source."),
     at: atField,
     path: textField.optional().describe("Only a part of the state, such as `v1.deployState`."),
     tokens: tokensField,
   }),
-  async answer({ source, session, at, path, tokens }, { apis, context, page }) {
+  async answer({ source: named, session, at, path, tokens }, call) {
+    const { apis, context, page } = call;
+    const source = named ?? (session && (await sessionNamed(call, session)).source);
     const scope = { ...(source && { source }), ...(session && { session }), ...(at && { at }) };
     const found = await apis.tapedeck.state({ ...context, ...scope });
     const part = path === undefined ? found.state : valueAt(found.state, path);

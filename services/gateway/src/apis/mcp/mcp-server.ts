@@ -72,6 +72,9 @@ function errorText({ name, input }: Tool, error: TapedeckError | UpstreamError):
   const more = [
     ...(error.code === "invalid_argument" ? [`Arguments of ${name}: ${Object.keys(input.shape).join(", ")}`] : []),
     ...(error.code === "unknown_source" ? ["list_sources names the recorded sources."] : []),
+    ...(error.code === "unknown_session"
+      ? ["A session is named by its id, as list_sources has it; a source with a slash: alice/shop."]
+      : []),
     ...(choices.length > 0 ? [`Choices: ${choices.map(sourceText).join(", ")}`] : []),
     ...(earliest === undefined ? [] : [`Earliest: ${earliest}`]),
     ...(latest === undefined ? [] : [`Latest: ${latest}`]),

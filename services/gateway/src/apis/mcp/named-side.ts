@@ -50,6 +50,24 @@ export async function sideOf(call: McpCall, text: string): Promise<string> {
   return source === undefined ? text : loopOf(call, source, Number(loop));
 }
 
+/**
+ * A filter for a source that nobody records would find nothing, without a word.
+ * @throws TapedeckError unknown_source
+ */
+export async function assertRecorded({ apis, context }: McpCall, source: string | undefined): Promise<void> {
+  if (source === undefined) return;
+  const { items } = await apis.tapedeck.lists.sources({ ...context, source }, { filter: {}, limit: 1 });
+  if (items.length === 0) throw new TapedeckError("unknown_source", `no source "${source}" has been recorded`);
+}
+
+/** @throws TapedeckError unknown_session */
+export async function sessionNamed({ apis, context }: McpCall, session: string): Promise<AnswerOf<"Session">> {
+  const { items } = await listsJson(apis.tapedeck.lists).sessions(context, { session: [session], limit: 1 });
+  const [found] = items as AnswerOf<"Session">[];
+  if (found !== undefined) return found;
+  throw new TapedeckError("unknown_session", `there is no session "${session}"`);
+}
+
 async function newestToFail({ apis, context }: McpCall): Promise<string | undefined> {
   const failed = { outcome: ["failed"], kind: ["loop" as const, "command" as const], limit: 1 };
   const { items } = await listsJson(apis.tapedeck.lists).search(context, failed);

@@ -19,7 +19,7 @@ import {
   textField,
   tokensField,
 } from "./answer.ts";
-import { sessionField, sourceField } from "./named-side.ts";
+import { assertRecorded, sessionField, sourceField } from "./named-side.ts";
 import { type McpCall, tool } from "./tool.ts";
 
 const names = (what: string) => z.array(textField).max(50).optional().describe(what);
@@ -57,7 +57,10 @@ export const searchEvents = tool({
   description:
     "The newest recorded events that match, or the first ones after a position. With `text`: the newest loops, commands, jobs, pods and sessions in which it stands, with the line.",
   input: inputSchema,
-  answer: (input, call) => (input.text === undefined ? eventsText(input, call) : foundText(input, input.text, call)),
+  async answer(input, call) {
+    await assertRecorded(call, input.source);
+    return input.text === undefined ? eventsText(input, call) : foundText(input, input.text, call);
+  },
 });
 
 const one = <Value>(value: Value | undefined) => (value === undefined ? undefined : [value]);
@@ -168,7 +171,8 @@ function itemLines(item: AnswerOf<"HistoryItem">): string[] {
   const how = outcome === null ? "running or unknown" : `${outcome} after ${durationText(durationMs)}`;
   const head = `${sourceText(source)}, ${what}: ${how}; began ${startedAt ?? "at an unknown time"} at ${startPosition}`;
   if (hit === undefined) return [head];
-  const step = hit.step === "" ? "" : ` of ${hit.step} ${quoted(hit.subject, 80)}`;
+  const about = hit.subject === "" ? "" : ` ${quoted(hit.subject, 80)}`;
+  const step = hit.step === "" ? "" : ` of ${hit.step}${about}`;
   return [
     `${head}; in its ${hit.place}${step}${hit.position === null ? "" : `, at ${hit.position}`}:`,
     ...data(hit.text),

@@ -4,7 +4,7 @@ import { time } from "../tapedeck/parameter-schemas.ts";
 import { readParameters, statsParameters } from "../tapedeck/parameters.ts";
 import { statsKinds, statsNames } from "../tapedeck/schemas/stats.ts";
 import { Answer, counted, textField, tokensField } from "./answer.ts";
-import { sourceField } from "./named-side.ts";
+import { assertRecorded, sourceField } from "./named-side.ts";
 import { addRows } from "./rows.ts";
 import { tool } from "./tool.ts";
 
@@ -31,9 +31,11 @@ export const stats = tool({
     zone: textField.optional().describe("The time zone of hours, days and weeks, such as `Europe/Berlin`."),
     tokens: tokensField,
   }),
-  async answer({ about, tokens, ...given }, { apis, context, page }) {
+  async answer({ about, tokens, ...given }, call) {
+    const { apis, context, page } = call;
     if (given.artifact !== undefined && !statsKinds[about].hasLoops)
       throw invalidArgument(`statistics about ${about} have no \`artifact\``, "artifact");
+    for (const source of [given.source ?? []].flat()) await assertRecorded(call, source);
     const parameters = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
     const found = await apis.tapedeck.stats(
       context,

@@ -1,4 +1,5 @@
 import { invalidArgument } from "@tapedeck/shared/errors/errors";
+import { issueText } from "@tapedeck/shared/errors/schema-error";
 import type { z } from "zod";
 import type { CallContext } from "../../call-context.ts";
 import type { RecordApis } from "../../workspaces/routed-apis.ts";
@@ -37,12 +38,12 @@ export function tool<Input extends z.ZodObject>({ input, controls = false, answe
 
 /** @throws TapedeckError invalid_argument, with all that is wrong */
 function readArguments<Input extends z.ZodObject>(input: Input, given: unknown): z.infer<Input> {
-  const result = input.safeParse(given ?? {});
+  const result = input.safeParse(given ?? {}, { error: issueText });
   if (result.success) return result.data;
-  throw invalidArgument(result.error.issues.map(issueText).join("; "));
+  throw invalidArgument(result.error.issues.map(argumentText).join("; "));
 }
 
-function issueText(issue: z.core.$ZodIssue): string {
+function argumentText(issue: z.core.$ZodIssue): string {
   if (issue.code === "unrecognized_keys")
     return `there is no argument ${issue.keys.map((key) => quoted(key)).join(", ")}`;
   return issue.path.length === 0 ? issue.message : `\`${issue.path.join(".")}\` ${issue.message}`;

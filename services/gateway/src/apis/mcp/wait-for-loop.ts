@@ -1,4 +1,3 @@
-import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { EventJson } from "@tapedeck/shared/events/json";
 import { parseFilter } from "@tapedeck/shared/filter/filter";
 import { timeoutSignal } from "@tapedeck/shared/sync/timers";
@@ -7,7 +6,7 @@ import { comparisonJson } from "../tapedeck/compare/comparison-json.ts";
 import { allOf } from "../tapedeck/messages.ts";
 import { when } from "../tapedeck/parameter-schemas.ts";
 import { Answer, loopName, quoted, sourceText, tokensField } from "./answer.ts";
-import { sourceField } from "./named-side.ts";
+import { assertRecorded, sourceField } from "./named-side.ts";
 import { type McpCall, tool } from "./tool.ts";
 import { whyText } from "./why-failed.ts";
 
@@ -34,7 +33,7 @@ export const waitForLoop = tool({
   }),
   async answer({ source, after, seconds, tokens }, call) {
     call.waits();
-    if (source !== undefined) await assertRecorded(call, source);
+    await assertRecorded(call, source);
     const { position, ended } = await nextEnd(call, { source, after, ms: seconds * 1_000 });
     if (ended === undefined) {
       const answer = new Answer(tokens);
@@ -48,13 +47,13 @@ export const waitForLoop = tool({
 
 /** How what ended went, and why. */
 async function endText(call: McpCall, event: EventJson, tokens: number): Promise<string> {
-  const { position, source, session = "", kind, outcome } = event;
+  const { position, source, session = "", kind, outcome, operation } = event;
   const context = { ...call.context, minPosition: position };
   const foot = { position, again: "wait `after` it for the next" };
   const isCommand = kind === "command.finished";
   if (isCommand && outcome !== "failed") {
     const answer = new Answer(tokens);
-    answer.add(`${sourceText(source)}: command ${quoted(event.subject ?? "")} ${outcome ?? "is over"}.`);
+    answer.add(`${sourceText(source)}: command ${quoted(String(operation?.subject ?? ""))} ${outcome ?? "is over"}.`);
     return answer.end({ ...foot, page: `${call.page}/sessions/${session}?at=${position}` });
   }
   const left = loopOf(event) ?? `${isCommand ? source : session}@${position}`;
@@ -67,12 +66,6 @@ async function endText(call: McpCall, event: EventJson, tokens: number): Promise
 function loopOf({ session = "", kind, operation }: EventJson): string | undefined {
   if (!kind.startsWith("loop.") || operation === undefined) return undefined;
   return loopName({ session, runner: Number(operation.runner), loop: Number(operation.loop) });
-}
-
-/** A wait for a source that nobody records would end without a word. */
-async function assertRecorded({ apis, context }: McpCall, source: string): Promise<void> {
-  const { items } = await apis.tapedeck.lists.sources({ ...context, source }, { filter: {}, limit: 1 });
-  if (items.length === 0) throw new TapedeckError("unknown_source", `no source "${source}" has been recorded`);
 }
 
 type Wait = { readonly source: string | undefined; readonly after: string | undefined; readonly ms: number };

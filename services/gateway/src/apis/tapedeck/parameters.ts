@@ -1,4 +1,5 @@
 import { invalidArgument } from "@tapedeck/shared/errors/errors";
+import { issueText } from "@tapedeck/shared/errors/schema-error";
 import { operationKinds } from "@tapedeck/shared/events/kinds";
 import { outcomeNames } from "@tapedeck/shared/events/names";
 import { type FilterField, parseFilter } from "@tapedeck/shared/filter/filter";
@@ -206,7 +207,7 @@ export type ParametersOf<Name extends keyof typeof parameters> = z.infer<(typeof
  */
 export function readParameters<Schema extends z.ZodObject>(schema: Schema, raw: RawParameters): z.infer<Schema> {
   const values = Object.entries(raw).map(([name, value]) => [name, Array.isArray(value) ? value : [value]]);
-  const result = schema.safeParse(Object.fromEntries(values), { reportInput: true });
+  const result = schema.safeParse(Object.fromEntries(values), { reportInput: true, error: issueText });
   if (result.success) return result.data;
   const [issue] = result.error.issues;
   if (issue?.code === "unrecognized_keys") {

@@ -1,4 +1,5 @@
 import { invalidArgument, TapedeckError, toErrorBody } from "@tapedeck/shared/errors/errors";
+import { issueText } from "@tapedeck/shared/errors/schema-error";
 import { startTimer } from "@tapedeck/shared/sync/timers";
 import type { WebSocket } from "ws";
 import { Heartbeat } from "../liveness.ts";
@@ -94,7 +95,7 @@ export class SocketSession {
 
   #handle(message: Record<string, unknown>): void {
     if (this.#closed.signal.aborted) return;
-    const parsed = clientMessage.safeParse(message);
+    const parsed = clientMessage.safeParse(message, { error: issueText });
     if (parsed.success) {
       this.#execute(parsed.data);
       return;
