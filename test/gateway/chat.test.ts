@@ -76,3 +76,28 @@ it("the lines of the page, typed, send a real failure to each chat, with the cau
     actions: [{ url: loop }],
   });
 });
+
+it("a sync that Skaffold retries is named by a chat as `tapedeck why` names it", async () => {
+  await using fake = await startFakeSkaffold({
+    recording: loadRecording(recordingFolder("10-status-check-port-forward-sync-app-logs")),
+  });
+  await using receiver = await startReceiver();
+  await using stack = await startStack({
+    skaffold: [{ developer: "alice", project: "shop", address: fake.address }],
+    env: { TAPEDECK_GATEWAY_SINK_HOSTS: "127.0.0.1" },
+  });
+  const body = JSON.stringify({ name: "team", target: receiver.url, format: "slack" });
+  expect((await stack.httpCall("POST", "/api/v1/sinks", {}, body)).status).toBe(201);
+  await fake.playUntil({ v1: 24 });
+  await stack.drained(fake);
+  // Four times the sync fails, and the loop with it.
+  await fake.playUntil({ v1: 35 });
+  await until(() => receiver.requests.length === 1, { message: "the failure" });
+  await stack.drained(fake);
+  const why = JSON.parse((await stack.httpCall("GET", "/api/v1/compare?left=alice/shop")).body);
+  const { phase, subject, tries, cause } = why.left.failure;
+  expect([phase, subject, tries]).toEqual(["sync", "web", 4]);
+  const [title, text] = JSON.parse(receiver.requests[0]?.body ?? "").text.split("\n");
+  expect(title).toMatch(/^:red_circle: \*alice\/shop\*: sync web(?: \([234] tries\))? failed$/);
+  expect(text).toBe(cause.text);
+});

@@ -25,6 +25,17 @@ export function explain(step: StepOutput): Explanation | undefined {
   return exitedOr(unknownCause(printed, summarized, step), printed);
 }
 
+/** Whether a text says by itself why something failed. The last line of output that is half read does not. */
+export function saysWhy(text: string): boolean {
+  const winner = chosen(linesOf(text), false);
+  return winner !== undefined && winner.kind !== "hollow";
+}
+
+/** Whether a text says at most that something failed. */
+export function saysNothing(text: string): boolean {
+  return linesOf(text).every(({ bare }) => bare === "" || isHollow(bare));
+}
+
 const exitCode = /\bexit(?: status| code|ed with) \d{1,3}$/;
 
 /** If a command printed nothing, its exit code is all that is known. */

@@ -1,11 +1,76 @@
+import { Operation } from "@tapedeck/proto/tapedeck/v1/lists";
 import { expect, it } from "vitest";
 import { causeReader } from "./causes.ts";
 
+const signal = new AbortController().signal;
+const causeWith = (text: string) => ({
+  text,
+  reason: "other",
+  group: "",
+  file: "",
+  advice: "",
+  phase: "",
+  subject: "",
+});
+const step = (kind: string, position: number, text = "", subject = "web") =>
+  Operation.fromPartial({
+    kind,
+    subject,
+    outcome: "failed",
+    start_position: `p${position}0`,
+    end_position: `p${position}1`,
+    ...(text !== "" && { cause: causeWith(text) }),
+  });
+
+/** What is known of a loop that failed at this time, where query has these answers, one after the other. */
+async function causeOf(answers: readonly (readonly Operation[])[], { recordedAt = Date.now(), loop = 1 } = {}) {
+  let asked = 0;
+  const listOperations = async () => {
+    const items = answers[Math.min(asked++, answers.length - 1)] ?? [];
+    return { items: items.toReversed(), position: "" } as never;
+  };
+  const operation = { workspace: "default", session: "s", kind: loop > 0 ? "loop" : "command", runner: 1, loop };
+  const at = { position: "p11", recordedAt, oldestRecordedAt: recordedAt };
+  return causeReader({ listOperations })({ ...operation, ...at }, signal);
+}
+
 it("a message waits no longer for its cause when the log's clock is ahead", async () => {
-  const causeOf = causeReader({ listOperations: async () => ({ items: [], position: "" }) as never });
-  const operation = { workspace: "default", session: "s", kind: "loop", runner: 1, loop: 1, position: "" };
   // A delay of an hour would end this test.
-  expect(await causeOf({ ...operation, recordedAt: Date.now() + 3_600_000 }, new AbortController().signal)).toBe(
-    undefined,
-  );
+  expect(await causeOf([[]], { recordedAt: Date.now() + 3_600_000 })).toBe(undefined);
+});
+
+it("a loop that Skaffold reports as failed once more for each retry has the step that failed, and its tries", async () => {
+  const tries = [1, 2, 3, 4].map((at) => step("sync", at, "error: unable to upgrade connection"));
+  // Its end is that of the last report.
+  const loop = { ...step("loop", 9, "error: unable to upgrade connection", ""), start_position: "p00" };
+  expect(await causeOf([[loop, ...tries]])).toEqual({
+    what: "sync web (4 tries)",
+    text: "error: unable to upgrade connection",
+    place: "",
+  });
+});
+
+it("a loop whose failed step is recorded after its end is asked about until that step is known", async () => {
+  const text = "./main.go:10:64: undefined: total";
+  const loop = { ...step("loop", 1, text, ""), start_position: "p00" };
+  expect(await causeOf([[loop], [loop, step("build", 2, text)]])).toMatchObject({ what: "build web", text });
+  // Without one the cause is known alone.
+  expect(await causeOf([[loop]])).toMatchObject({ what: "", text });
+});
+
+it("a piece of output that says nothing is no cause, unless all that the failure printed has been read", async () => {
+  const loop = { ...step("loop", 2, "worker ->", ""), start_position: "p00" };
+  const halfRead = [loop, step("deploy", 1, "worker ->", "")];
+  expect(await causeOf([halfRead])).toEqual({ what: "deploy", text: "", place: "" });
+  const whole = [loop, step("deploy", 1, 'error: no matches for kind "Deploymint"', "")];
+  expect(await causeOf([halfRead, whole])).toMatchObject({ text: 'error: no matches for kind "Deploymint"' });
+  expect(await causeOf([halfRead], { recordedAt: Date.now() - 60_000 })).toMatchObject({ text: "worker ->" });
+});
+
+it("a command whose output is recorded after its end is asked about again, for less than a second", async () => {
+  const began = Date.now();
+  const silent = step("command", 1, "The command responded with a non-zero exit status.", "up");
+  const told = step("command", 1, "web2: E: Unable to locate package nope", "up");
+  expect(await causeOf([[], [silent], [told]], { loop: 0 })).toMatchObject({ what: "", text: told.cause?.text });
+  expect(await causeOf([[silent]], { loop: 0, recordedAt: began - 500 })).toMatchObject({ text: "" });
 });

@@ -1,39 +1,82 @@
+import { saysWhy } from "@tapedeck/explain";
+import type { Operation } from "@tapedeck/proto/tapedeck/v1/lists";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { timeoutSignal } from "@tapedeck/shared/sync/timers";
+import { firstFailed } from "../apis/tapedeck/compare/side.ts";
 import type { QueryClient } from "../query-client.ts";
-import type { CauseOf } from "./format/format.ts";
+import type { CauseOf, FailedOperation } from "./format/format.ts";
 
-/** The output that says why may be recorded after the failure. */
+/** The output that says why, and the step that failed, may be recorded after the failure. */
 const outputMs = 250;
 
-/** A message may wait for its cause for this time, and is sent without it then. */
-const timeoutMs = 400;
+/** What is not complete by then is read again after this time. */
+const againMs = 150;
 
-/** Reads why operations failed, as every list says it. Resolves with undefined where that is not known in time. */
+/** A message is posted within a second after the failure was recorded: this long it may wait for a better cause. */
+const completeMs = 800;
+
+/** The least time that query has to answer, however long ago the failure was. */
+const answerMs = 400;
+
+/** By then everything that a failure printed is recorded and read. */
+const settledMs = 2_000;
+
+/** The most steps of a loop that are read, as of a comparison. */
+const maxSteps = 500;
+
+type Known = { readonly what: string; readonly text: string; readonly place: string };
+
+/** Reads why operations failed, as `tapedeck why` says it. Resolves with undefined where that is not known in time. */
 export function causeReader(query: Pick<QueryClient, "listOperations">): CauseOf {
-  return async ({ workspace, session, kind, runner, loop, position, recordedAt }, signal) => {
+  return async (operation, signal) => {
+    const { recordedAt, oldestRecordedAt, loop } = operation;
+    const asked = Date.now();
+    const isSettled = asked - recordedAt > settledMs;
     // The clock of the log may be ahead of this one.
-    await delay(Math.min(Math.max(0, recordedAt + outputMs - Date.now()), outputMs), signal);
-    const found = query.listOperations({
-      workspace,
-      sessions: [session],
-      kinds: [kind],
-      outcomes: ["failed"],
-      min_position: position,
-      limit: 100,
-      ...(loop > 0 && { runner, loop }),
-    });
-    const cause = await inTime(found, AbortSignal.any([signal, timeoutSignal(timeoutMs)]));
-    const own = cause?.items.find(({ end_position: end }) => end === position)?.cause;
-    if (own === undefined) return undefined;
-    const { phase, subject, tries, text, reason, file, line } = own;
-    const what = [phase, subject].filter((part) => part !== "").join(" ");
-    return {
-      what: tries > 1 && what !== "" ? `${what} (${tries} tries)` : what,
-      text: text || reason,
-      place: line === undefined || file === "" ? file : `${file}:${line}`,
-    };
+    await delay(Math.min(Math.max(0, recordedAt + outputMs - asked), outputMs), signal);
+    const until = Math.min(oldestRecordedAt, asked) + completeMs;
+    const over = AbortSignal.any([signal, timeoutSignal(Math.max(answerMs, until - Date.now()))]);
+    let known: Known | undefined;
+    for (;;) {
+      known = (await inTime(readCause(query, operation), over)) ?? known;
+      const isComplete = known !== undefined && saysWhy(known.text) && (loop === 0 || known.what !== "");
+      if (isComplete || isSettled || over.aborted || Date.now() + againMs > until) break;
+      await delay(againMs, over);
+    }
+    // The rest of the output may say why: what has been read of it may be no more than a piece of a line.
+    return known === undefined || isSettled || saysWhy(known.text) ? known : { ...known, text: "", place: "" };
   };
+}
+
+async function readCause(
+  query: Pick<QueryClient, "listOperations">,
+  { workspace, session, kind, runner, loop, position }: FailedOperation,
+): Promise<Known | undefined> {
+  const isLoop = loop > 0;
+  const { items } = await query.listOperations({
+    workspace,
+    sessions: [session],
+    min_position: position,
+    ...(isLoop ? { runner, loop, limit: maxSteps } : { kinds: [kind], outcomes: ["failed"], limit: 100 }),
+  });
+  // Skaffold reports a loop as failed again each time that it has retried a sync.
+  const unit = items.find((one) => (isLoop ? one.kind === "loop" : one.end_position === position));
+  if (unit === undefined) return undefined;
+  const failed = isLoop ? firstFailed(unit, items.filter((one) => one !== unit).toReversed()) : undefined;
+  const { text, reason, file, line } = failed?.step.cause ?? unit.cause ?? noCause;
+  return {
+    what: failed === undefined ? "" : stepText(failed.step, failed.tries),
+    text: text || reason,
+    place: line === undefined || file === "" ? file : `${file}:${line}`,
+  };
+}
+
+const noCause = { text: "", reason: "", file: "", line: undefined };
+
+/** "sync web (4 tries)" */
+function stepText({ kind, subject }: Operation, tries: number): string {
+  const name = subject === "" ? kind : `${kind} ${subject}`;
+  return tries > 1 ? `${name} (${tries} tries)` : name;
 }
 
 async function inTime<Value>(value: Promise<Value>, over: AbortSignal): Promise<Value | undefined> {

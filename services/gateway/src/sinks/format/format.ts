@@ -60,6 +60,8 @@ export type FailedOperation = {
   readonly position: string;
   /** When its end was recorded, in ms since 1970. */
   readonly recordedAt: number;
+  /** The same of the oldest of those whose causes are waited for together. */
+  readonly oldestRecordedAt: number;
 };
 
 /** Why an operation failed: the step that failed first, the line that says why, and where; undefined: not known in time. Never rejects. */

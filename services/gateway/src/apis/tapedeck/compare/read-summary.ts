@@ -14,7 +14,7 @@ import type { EventsPageRequest } from "../events-page.ts";
 import type { Page } from "../lists.ts";
 import { type LoadedState, type StateItem, stateJson } from "../state.ts";
 import { outputAround } from "./output-around.ts";
-import { firstOfRound, type Side } from "./side.ts";
+import { firstFailed, type Side, stepKey } from "./side.ts";
 import type {
   Checkout,
   Failure,
@@ -160,8 +160,6 @@ async function readSteps({
 
 type History = ReadonlyMap<string, readonly number[]>;
 
-const stepKey = ({ kind, subject }: Pick<Operation, "kind" | "subject">) => `${kind} ${subject}`;
-
 /** How long the last good steps took before this loop, by step. */
 async function readHistory({ deps, context: { workspace }, side: { session, unit } }: Reading): Promise<History> {
   if (unit === undefined) return new Map();
@@ -272,28 +270,15 @@ function withTexts(known: FoundByName, events: readonly EventJson[]): FoundByNam
   );
 }
 
-/** SIGTERM ended the app of a rkt host, as it does when another one of its pod fails. */
-const wasTerminated = ({ kind, exit_code }: Operation) => kind === "app" && exit_code === 15;
-
-/**
- * The failed step that ended first: what failed after it followed from it. A step that succeeded when it was tried again
- * is none. Without loops, the first of the newest round: an earlier one may have failed, too.
- */
+/** Why the side failed: the failed step that ended first, or all of it where none did. */
 async function readFailure(
   reading: Reading,
   steps: readonly Operation[],
   events: readonly EventJson[],
 ): Promise<Failure | undefined> {
   const { unit } = reading.side;
-  const lastOutcome = new Map(steps.map((step) => [stepKey(step), step.outcome]));
-  const failed = steps
-    .filter((step) => step.outcome === "failed" && lastOutcome.get(stepKey(step)) !== "succeeded")
-    .toSorted(
-      (a, b) => Number(wasTerminated(a)) - Number(wasTerminated(b)) || (a.end_position < b.end_position ? -1 : 1),
-    );
-  const ofRound = unit === undefined ? firstOfRound(failed) : undefined;
-  const ofLoop = failed.find(({ kind, subject }) => kind === unit?.cause?.phase && subject === unit.cause.subject);
-  const first = ofRound ?? ofLoop ?? failed[0] ?? (unit?.outcome === "failed" ? unit : undefined);
+  const failed = firstFailed(unit, steps);
+  const first = failed?.step ?? (unit?.outcome === "failed" ? unit : undefined);
   if (first === undefined) return unit === undefined ? readSessionFailure(reading) : undefined;
   const event = events.find(({ position }) => position === first.end_position);
   const cause = first.cause ?? unit?.cause;
@@ -304,7 +289,7 @@ async function readFailure(
     text: first.error || (event?.error?.message ?? "") || (unit?.error ?? ""),
     suggestions: event?.error?.suggestions ?? [],
     position: first.end_position || first.start_position,
-    tries: failed.filter((step) => stepKey(step) === stepKey(first)).length || 1,
+    tries: failed?.tries ?? 1,
     cause,
     output: await readOutput(reading, first, cause),
   };

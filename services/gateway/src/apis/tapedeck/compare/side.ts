@@ -97,11 +97,35 @@ async function failedSteps({ query }: SideDeps, context: Context, { session }: S
   return (await query.listOperations({ ...request, at })).items;
 }
 
+export const stepKey = ({ kind, subject }: Pick<Operation, "kind" | "subject">) => `${kind} ${subject}`;
+
+/** SIGTERM ended the app of a rkt host, as it does when another one of its pod fails. */
+const wasTerminated = ({ kind, exit_code }: Operation) => kind === "app" && exit_code === 15;
+
+export type FirstFailed = { readonly step: Operation; readonly tries: number };
+
+/**
+ * The failed step that ended first: what failed after it followed from it. A step that succeeded when it was tried again
+ * is none. Without loops, the first of the newest round: an earlier one may have failed, too.
+ */
+export function firstFailed(unit: Operation | undefined, steps: readonly Operation[]): FirstFailed | undefined {
+  const lastOutcome = new Map(steps.map((step) => [stepKey(step), step.outcome]));
+  const failed = steps
+    .filter((step) => step.outcome === "failed" && lastOutcome.get(stepKey(step)) !== "succeeded")
+    .toSorted(
+      (a, b) => Number(wasTerminated(a)) - Number(wasTerminated(b)) || (a.end_position < b.end_position ? -1 : 1),
+    );
+  const ofRound = unit === undefined ? firstOfRound(failed) : undefined;
+  const ofLoop = failed.find(({ kind, subject }) => kind === unit?.cause?.phase && subject === unit.cause.subject);
+  const step = ofRound ?? ofLoop ?? failed[0];
+  return step && { step, tries: failed.filter((one) => stepKey(one) === stepKey(step)).length };
+}
+
 /** A step that begins so soon after a failure follows from it, as in the statistics of failures. */
 const consequenceMs = 500;
 
 /** The failed step of Skaffold from which the newest of them followed: it ended while that ran, or hardly before. */
-export function firstOfRound(failed: readonly Operation[]): Operation | undefined {
+function firstOfRound(failed: readonly Operation[]): Operation | undefined {
   const steps = failed.filter(({ kind, ended_at }) => stepKinds.includes(kind) && ended_at !== undefined);
   const [newest, ...others] = steps.toSorted((a, b) => (a.start_position > b.start_position ? -1 : 1));
   let first = newest;

@@ -51,6 +51,7 @@ export class ChatPass implements FormatPass {
     const { intervalMs } = this.#options;
     this.#states.goBackTo(first.recorded.offset);
     const requests: Promise<SinkRequest | undefined>[] = [];
+    let oldestAt: number | undefined;
     for (const [index, { recorded, position }] of events.entries()) {
       const { event, offset } = recorded;
       const at = recorded.recordedAt.getTime();
@@ -58,8 +59,10 @@ export class ChatPass implements FormatPass {
       this.#states.flush(at, intervalMs, offset);
       const before = this.#states.of(event.source);
       const { state, message } = foldChat(before, { event, position, at, intervalMs });
-      if (message !== undefined && !this.#settled.has(message.id))
-        requests.push(this.#request(message, index + 1, signal));
+      if (message !== undefined && !this.#settled.has(message.id)) {
+        oldestAt ??= at;
+        requests.push(this.#request(message, { covers: index + 1, oldestAt }, signal));
+      }
       // Most events change nothing.
       if (state !== before) this.#states.change(event.source, state, { offset, freeSince: at - intervalMs });
     }
@@ -96,12 +99,18 @@ export class ChatPass implements FormatPass {
     if (offset === undefined || this.#settled.has(message.id)) return undefined;
     const [recorded] = await Array.fromAsync(this.#options.reader.read([offset], signal));
     if (recorded === undefined) return undefined;
-    return { ...(await this.#request(message, covers, signal)), of: { recorded, position: message.id } };
+    const own = await this.#request(message, { covers, oldestAt: message.at }, signal);
+    return { ...own, of: { recorded, position: message.id } };
   }
 
-  async #request(message: ChatMessage, covers: number, signal: AbortSignal): Promise<SinkRequest> {
+  /** `oldestAt`: when the oldest failure was recorded that is sent with it. */
+  async #request(
+    message: ChatMessage,
+    { covers, oldestAt }: { readonly covers: number; readonly oldestAt: number },
+    signal: AbortSignal,
+  ): Promise<SinkRequest> {
     const { sink, template, dialect } = this.#options;
-    const cause = message.type === "failed" ? await this.#causeOf(message, signal) : undefined;
+    const cause = message.type === "failed" ? await this.#causeOf(message, oldestAt, signal) : undefined;
     return {
       id: message.id,
       body: filled(template, chatValues(message, cause, sink.page, dialect)),
@@ -111,14 +120,12 @@ export class ChatPass implements FormatPass {
   }
 
   /** The same in each attempt, although later output may show a better one. */
-  #causeOf(message: ChatMessage, signal: AbortSignal): Promise<ChatCause | undefined> {
+  #causeOf(message: ChatMessage, oldestRecordedAt: number, signal: AbortSignal): Promise<ChatCause | undefined> {
     const known = this.#causes.get(message.id);
     if (known !== undefined) return known;
     const { causeOf, sink } = this.#options;
-    const cause = causeOf(
-      { workspace: sink.workspace, position: message.id, recordedAt: message.at, ...message.operation },
-      signal,
-    );
+    const { id: position, at: recordedAt, operation } = message;
+    const cause = causeOf({ workspace: sink.workspace, position, recordedAt, oldestRecordedAt, ...operation }, signal);
     if (this.#causes.size >= maxCauses) this.#causes.clear();
     this.#causes.set(message.id, cause);
     return cause;
@@ -149,6 +156,7 @@ const statesSchema = z.array(
       messageAt: z.number().optional(),
       held: messageSchema.optional(),
       failedIn: z.string().optional(),
+      failedLoop: z.string().optional(),
       workedIn: z.string().optional(),
       failedCommands: z.array(z.string()).optional(),
     }),

@@ -102,6 +102,17 @@ it("a failure within a minute of being good is reported at its end, unless it is
   ]);
 });
 
+it("a loop that is reported as failed once more for each retry of a sync has failed once", () => {
+  const operation = { kind: "loop", subject: "", runner: 1, loop: 23 };
+  const { sent, messages } = play([
+    ...[0, 1, 2, 90].map((seconds) => [seconds, "loop.failed", { operation }] as const),
+    [100, "loop.failed"],
+    [200, "loop.succeeded"],
+  ]);
+  expect(sent).toEqual(["0 failed", "100 failed", "200 good"]);
+  expect(messages[0]?.what).toBe("loop 23");
+});
+
 it("a command of Vagrant is judged by its outcome, and one that was canceled decides nothing", () => {
   const { sent } = play([
     [0, "command.finished", command(Outcome.OUTCOME_FAILED)],

@@ -42,6 +42,8 @@ export type ChatState = {
   /** The session in which a step outside of loops has failed, and the one in which one has succeeded. */
   readonly failedIn?: string | undefined;
   readonly workedIn?: string | undefined;
+  /** The loop that has failed last: "session.runner.loop". */
+  readonly failedLoop?: string | undefined;
   /** The commands that have failed and not succeeded since. */
   readonly failedCommands?: readonly string[] | undefined;
 };
@@ -81,13 +83,20 @@ export function foldChat(state: ChatState, one: ChatEvent): Folded {
   if (event.injected) return { state };
   if (event.kind === "source.erased") return { state: unknownState };
   if (noun === "session") return sessionEnded(state, one);
-  if (noun === "loop") return verb === "failed" ? failed(state, one) : good(state, one);
+  if (noun === "loop") return verb === "failed" ? loopFailed(state, one) : good(state, one);
   if (noun === "command") return commandFinished(state, one);
   if (noun === "pod") return event.outcome === Outcome.OUTCOME_FAILED ? podFailed(state, one) : { state };
   if ((event.operation?.loop ?? 0) !== 0) return { state };
   if (verb !== "failed") return { state: { ...state, workedIn: event.session } };
   // The other failures of a session follow from the first one.
   return state.failedIn === event.session ? { state } : failed({ ...state, failedIn: event.session }, one);
+}
+
+/** Skaffold reports a loop as failed again each time that it has retried a sync. */
+function loopFailed(state: ChatState, one: ChatEvent): Folded {
+  const { session, operation } = one.event;
+  const failedLoop = `${session}.${operation?.runner}.${operation?.loop}`;
+  return state.failedLoop === failedLoop ? { state } : failed({ ...state, failedLoop }, one);
 }
 
 /** Only its own success says that a command that failed is good again: `destroy` does not repair an `up`. */
@@ -132,7 +141,7 @@ function failed(state: ChatState, one: ChatEvent): Folded {
 function good(state: ChatState, one: ChatEvent): Folded {
   if (!state.isRed) return { state };
   const { redSince } = state;
-  const over = { ...state, isRed: false, failedIn: undefined };
+  const over = { ...state, isRed: false, failedIn: undefined, failedLoop: undefined };
   if (!state.isReportedRed) {
     const held = state.held === undefined ? 0 : 1;
     return { state: { ...over, redSince: undefined, unreported: state.unreported + held, held: undefined } };

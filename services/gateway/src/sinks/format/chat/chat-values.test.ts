@@ -22,7 +22,7 @@ it("a failure in Slack says what, for whom, the cause and the link", () => {
     ":red_circle: *alice/shop*: build web failed\nundefined: total · main.go:7\n<https://tapedeck.example/loops/s.1.7|why>",
   );
   expect(chatValues({ ...message, more: 3 }, undefined, page, mrkdwn).text).toBe(
-    ":red_circle: *alice/shop*: loop 7 failed, and 3 more failures\nexit status 1\n<https://tapedeck.example/loops/s.1.7|why>",
+    ":red_circle: *alice/shop*: loop 7 failed, and 3 more failures\nexit status 1: see its output\n<https://tapedeck.example/loops/s.1.7|why>",
   );
   const good = { ...message, type: "good", error: "", redMs: 720_000, more: 1 } as const;
   expect(chatValues(good, undefined, page, mrkdwn).text).toBe(
@@ -44,6 +44,15 @@ it("an error that is a long command is shown by the line below it that says why"
   const error = `${command}\n - stdout: ""\n - stderr: "error: unable to upgrade connection\\n"\n - cause: exit status 1`;
   const { cause } = chatValues({ ...message, error }, undefined, page, plainText);
   expect(cause).toBe("error: unable to upgrade connection");
+});
+
+it("an error that says only that something failed points to the output, with the exit code if it has one", () => {
+  const causeOf = (error: string) => chatValues({ ...message, error }, undefined, page, plainText).cause;
+  const vagrant =
+    "The SSH command responded with a non-zero exit status. Vagrant\nassumes that this means the command failed.";
+  for (const error of ["", vagrant]) expect(causeOf(error)).toBe("the tool gave no reason: see its output");
+  expect(causeOf("kubectl apply: exit status 1")).toBe("exit status 1: see its output");
+  expect(causeOf("no space left on device")).toBe("no space left on device");
 });
 
 it("a text of an upstream pings nobody, links nowhere and breaks no line of a message", () => {

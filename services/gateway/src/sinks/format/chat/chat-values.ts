@@ -1,4 +1,4 @@
-import { explain } from "@tapedeck/explain";
+import { explain, saysNothing } from "@tapedeck/explain";
 import { terminalText } from "@tapedeck/shared/output/terminal-text";
 import type { ChatMessage } from "./chat-state.ts";
 import type { ChatValues } from "./template.ts";
@@ -76,12 +76,18 @@ export function chatValues(
 
 /** The line that says why, and the place unless the line begins with it. */
 function reasonOf(cause: ChatCause | undefined, error: string) {
-  // A tool's error may be a long command, with what it printed below it.
-  const text = cause?.text || explain({ output: "", summary: error })?.cause || error;
+  const text = cause?.text || errorText(error);
   const place = cause?.place ?? "";
   const [start, named] = [text, place].map((one) => oneLine(one).replace(/^\.\//, ""));
   const isNamed = start?.startsWith(named ?? "") === true && !/^\d/.test(start.slice(named?.length));
   return { text, place: isNamed ? "" : place };
+}
+
+/** The tool's own error. It may be a long command, with what it printed below it, or say no more than that something failed. */
+function errorText(error: string): string {
+  if (!saysNothing(error)) return explain({ output: "", summary: error })?.cause || error;
+  const exit = /\bexit (?:status|code) \d{1,3}\b/.exec(error)?.[0];
+  return `${exit ?? "the tool gave no reason"}: see its output`;
 }
 
 function othersText(type: ChatMessage["type"], more: number): string {

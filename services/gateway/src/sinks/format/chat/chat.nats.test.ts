@@ -49,10 +49,10 @@ it("a gateway that takes over knows what was sent, and sends at the end of the m
   {
     await using gateway = await harness.gateway({}, { messageMs: 5_000 });
     await gateway.add("team", receiver, { format: "slack" });
-    await record(alice, "failed");
-    await record(alice, "failed");
+    await record(alice, "failed", 7);
+    await record(alice, "failed", 8);
     await until(() => receiver.requests.length === 1, { message: "the failure" });
-    await record(alice, "succeeded");
+    await record(alice, "succeeded", 9);
     await record(bob, "failed");
     await until(() => receiver.requests.length === 2, { message: "the failure of another source" });
   }
