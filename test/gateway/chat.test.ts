@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { asNow } from "@tapedeck/fakes/skaffold/event-log";
 import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import { startReceiver } from "@tapedeck/gateway/sinks/testing/receiver";
@@ -27,7 +28,8 @@ it("the lines of the page, typed, send a real failure to each chat, with the cau
   const cwd = mkdtempSync(join(tmpdir(), "chat-"));
   await using cleanup = new AsyncDisposableStack();
   cleanup.defer(() => rmSync(cwd, { recursive: true, force: true }));
-  const recording = loadRecording(recordingFolder("04-deploy-failure-then-recovery"));
+  // What is older than a day is no news.
+  const recording = asNow(loadRecording(recordingFolder("04-deploy-failure-then-recovery")));
   const fake = cleanup.use(await startFakeSkaffold({ recording }));
   const receiver = cleanup.use(await startReceiver());
   const stack = cleanup.use(
@@ -79,7 +81,7 @@ it("the lines of the page, typed, send a real failure to each chat, with the cau
 
 it("a sync that Skaffold retries is named by a chat as `tapedeck why` names it", async () => {
   await using fake = await startFakeSkaffold({
-    recording: loadRecording(recordingFolder("10-status-check-port-forward-sync-app-logs")),
+    recording: asNow(loadRecording(recordingFolder("10-status-check-port-forward-sync-app-logs"))),
   });
   await using receiver = await startReceiver();
   await using stack = await startStack({

@@ -77,7 +77,7 @@ it("a source that is good again within the minute is reported at its end, with t
   expect(messages[1]).toMatchObject({ id: "p2", redMs: 20_000 });
 });
 
-it("a source that fails again before its turn is not called good, and counts as failing since its first failure", () => {
+it("a source that fails again before its turn is not called good, and counts as failing since then", () => {
   const { sent, messages } = play([
     [0, "loop.failed"],
     [20, "loop.succeeded"],
@@ -85,7 +85,37 @@ it("a source that fails again before its turn is not called good, and counts as 
     [200, "loop.succeeded"],
   ]);
   expect(sent).toEqual(["0 failed", "200 good +1"]);
-  expect(messages[1]).toMatchObject({ redMs: 200_000 });
+  expect(messages[1]).toMatchObject({ redMs: 160_000 });
+});
+
+/** In 2026, in seconds. */
+const now = 1_780_000_000;
+const occurredAt = (seconds: number): Partial<Event> => ({ occurred_at: timestampOfMs(seconds * 1_000) });
+
+it("a source that is recorded late and all at once is good again after its last failures, and counts these", () => {
+  const rounds = Array.from({ length: 20 }, (_, round) => {
+    const hour = now - 72_000 + round * 3_600;
+    return [
+      [now + round, "loop.failed", occurredAt(hour)],
+      [now + round, "loop.failed", occurredAt(hour + 100)],
+      [now + round, "loop.succeeded", occurredAt(hour + 300)],
+    ] as const;
+  }).flat();
+  const { sent, messages } = play(rounds);
+  expect(sent).toEqual([`${now} failed`, `${now + 60} good +2`]);
+  expect(messages[1]).toMatchObject({ redMs: 300_000 });
+});
+
+it("an event that is more than a day old when it is recorded is not reported, and repairs nothing", () => {
+  const { sent } = play([
+    [now, "loop.failed", occurredAt(now - 100_000)],
+    [now + 1, "loop.failed", occurredAt(now)],
+    [now + 100, "loop.succeeded", occurredAt(now - 90_000)],
+    [now + 200, "loop.succeeded", occurredAt(now + 190)],
+    // Its clock was never set.
+    [now + 300, "loop.failed", occurredAt(100)],
+  ]);
+  expect(sent).toEqual([`${now + 1} failed`, `${now + 200} good`, `${now + 300} failed`]);
 });
 
 it("a failure within a minute of being good is reported at its end, unless it is good by then", () => {

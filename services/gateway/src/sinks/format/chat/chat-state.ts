@@ -32,7 +32,7 @@ export type ChatState = {
   readonly isRed: boolean;
   /** The last message says that it fails. */
   readonly isReportedRed: boolean;
-  /** By the upstream's clock. */
+  /** When it failed first since it was good, by the upstream's clock. */
   readonly redSince?: number | undefined;
   readonly unreported: number;
   /** When the event of the last message was recorded. */
@@ -54,6 +54,11 @@ export const unknownState: ChatState = { isRed: false, isReportedRed: false, unr
 const maxError = 2_000;
 /** Commands of a source that are remembered as failed: those that failed last. */
 const maxCommands = 20;
+
+/** What was recorded so long after it happened is history, and no news. */
+const historyMs = 24 * 3_600_000;
+/** No recorded tool is older. A clock that was never set shows 1970. */
+const earliestMs = Date.UTC(2000, 0);
 
 const steps = ["init", "build", "test", "render", "deploy", "verify", "exec", "check", "sync"];
 
@@ -79,9 +84,9 @@ export type Folded = { readonly state: ChatState; readonly message?: ChatMessage
 export function foldChat(state: ChatState, one: ChatEvent): Folded {
   const { event } = one;
   const [noun = "", verb = ""] = event.kind.split(".");
-  // The upstream did not do that.
-  if (event.injected) return { state };
   if (event.kind === "source.erased") return { state: unknownState };
+  // The upstream did not do that, or it was over long ago.
+  if (event.injected || isHistory(one)) return { state };
   if (noun === "session") return sessionEnded(state, one);
   if (noun === "loop") return verb === "failed" ? loopFailed(state, one) : good(state, one);
   if (noun === "command") return commandFinished(state, one);
@@ -127,15 +132,21 @@ export function flushed(state: ChatState, intervalMs: number): Folded {
 }
 
 function failed(state: ChatState, one: ChatEvent): Folded {
-  const red = { ...state, isRed: true, redSince: state.redSince ?? timeOf(one) };
-  const message = messageOf("failed", one, state.unreported);
+  const red = { ...state, ...redAfter(state, one) };
+  const message = messageOf("failed", one, red.unreported);
   if (isFree(state, one)) {
     return { state: { ...red, isReportedRed: true, unreported: 0, messageAt: one.at, held: undefined }, message };
   }
   // Readers of the chat know that it fails.
-  if (state.isReportedRed) return { state: { ...red, unreported: state.unreported + 1, held: undefined } };
+  if (state.isReportedRed) return { state: { ...red, unreported: red.unreported + 1, held: undefined } };
   if (state.held === undefined) return { state: { ...red, held: message } };
-  return { state: { ...red, unreported: state.unreported + 1 } };
+  return { state: { ...red, unreported: red.unreported + 1 } };
+}
+
+/** A source that was good meanwhile fails since now, and what failed before is not counted as a part of that. */
+function redAfter({ isRed, isReportedRed, redSince, unreported }: ChatState, one: ChatEvent) {
+  if (isRed) return { isRed, redSince: redSince ?? timeOf(one), unreported };
+  return { isRed: true, redSince: timeOf(one), unreported: isReportedRed ? 0 : unreported };
 }
 
 function good(state: ChatState, one: ChatEvent): Folded {
@@ -181,6 +192,12 @@ function isFree({ messageAt, held }: ChatState, { at, intervalMs }: ChatEvent): 
 
 function timeOf({ event, at }: ChatEvent): number {
   return event.occurred_at === undefined ? at : msOfTimestamp(event.occurred_at);
+}
+
+/** Whether it happened long before it was recorded, as what is imported; if that is known. */
+function isHistory(one: ChatEvent): boolean {
+  const happenedAt = timeOf(one);
+  return happenedAt >= earliestMs && one.at - happenedAt > historyMs;
 }
 
 function messageOf(type: ChatMessage["type"], { event, position, at }: ChatEvent, more: number): ChatMessage {
