@@ -12,6 +12,9 @@ afterEach(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
+/** Reports nothing. */
+const unexpected = (line: string) => expect.fail(line);
+
 const hostile = {
   title: "--help $(touch pwned) `id`\u001b]0;title\u0007",
   text: 'a\\n "quoted" <a href="x">&</a>\u0000\u001b[31mred\nsecond; rm -rf ~ \ud800',
@@ -20,7 +23,7 @@ const hostile = {
 it("notify-send gets the texts of upstreams as its arguments, with nothing that it or the desktop would obey", async () => {
   const { shown } = installNoticeProgram(folder, "notify-send");
   vi.stubEnv("PATH", `${folder}:${process.env.PATH}`);
-  new Desktop().show(hostile);
+  new Desktop(unexpected).show(hostile);
   await until(() => shown().length > 0, { message: "the notice" });
   expect(shown()).toEqual([
     [
@@ -35,7 +38,7 @@ it("notify-send gets the texts of upstreams as its arguments, with nothing that 
 it("osascript gets the texts of upstreams as the arguments of a fixed script", async () => {
   const { shown } = installNoticeProgram(folder, "osascript");
   vi.stubEnv("PATH", `${folder}:${process.env.PATH}`);
-  new Desktop().show({ ...hostile, title: `alice/shop" & (do shell script "id") & "` });
+  new Desktop(unexpected).show({ ...hostile, title: `alice/shop" & (do shell script "id") & "` });
   await until(() => shown().length > 0, { message: "the notice" });
   const [args = []] = shown();
   expect(args.slice(0, 6)).toEqual([
@@ -53,15 +56,30 @@ it("a notifier gets no token of Tapedeck, and no more text than a notice holds",
   const { shown } = installNoticeProgram(folder, "notify-send");
   vi.stubEnv("PATH", `${folder}:${process.env.PATH}`);
   vi.stubEnv("TAPEDECK_TOKEN", "tdk_secret");
-  new Desktop().show({ title: "t".repeat(1_000), text: "😀".repeat(10_000) });
+  new Desktop(unexpected).show({ title: "t".repeat(1_000), text: "😀".repeat(10_000) });
   await until(() => shown().length > 0, { message: "the notice" });
   const [, , title = "", text = ""] = shown()[0] ?? [];
   expect([title.length, [...text].length, text.endsWith("😀…")]).toEqual([120, 600, true]);
 });
 
-it("without a program that shows notices nothing happens", () => {
+it("without a program that shows notices this is reported at once, and nothing else happens", () => {
   vi.stubEnv("PATH", folder);
-  expect(() => new Desktop().show(hostile)).not.toThrow();
+  const lines: string[] = [];
+  const desktop = new Desktop((line) => lines.push(line));
+  for (let notice = 0; notice < 2; notice++) desktop.show(hostile);
+  expect(lines).toEqual(["notices can't be shown: neither osascript nor notify-send is on the PATH"]);
+});
+
+it("a notifier that fails is reported once", async () => {
+  const { shown } = installNoticeProgram(folder, "notify-send", { exitCode: 1 });
+  vi.stubEnv("PATH", `${folder}:${process.env.PATH}`);
+  const lines: string[] = [];
+  const desktop = new Desktop((line) => lines.push(line));
+  desktop.show(hostile);
+  await until(() => lines.length > 0, { message: "the report" });
+  desktop.show(hostile);
+  await until(() => shown().length === 2, { message: "the second notice" });
+  expect(lines).toEqual(["notices can't be shown: notify-send ended with 1"]);
 });
 
 it("a notifier that the system refuses to start disturbs nothing", () => {
@@ -69,5 +87,7 @@ it("a notifier that the system refuses to start disturbs nothing", () => {
   vi.stubEnv("PATH", `${folder}:${process.env.PATH}`);
   // More than Linux takes in one variable.
   vi.stubEnv("TAPEDECK_LARGE", "x".repeat(200_000));
-  expect(() => new Desktop().show(hostile)).not.toThrow();
+  const lines: string[] = [];
+  expect(() => new Desktop((line) => lines.push(line)).show(hostile)).not.toThrow();
+  expect(lines).toEqual(["notices can't be shown: notify-send can't be started"]);
 });

@@ -27,24 +27,49 @@ export const argumentsOf: Readonly<Record<Program, (notice: Notice) => readonly 
 };
 
 /**
- * Shows notices on the desktop of this machine; does nothing where none of the programs is on the PATH. Nothing waits for it, and it
- * has neither the terminal nor the process group of the command.
+ * Shows notices on the desktop of this machine. Nothing waits for it, and it has neither the terminal nor the process group of the
+ * command. What it can't show is reported once.
  */
 export class Desktop {
   readonly #program = programs.find((program) => onPath(program) !== undefined);
+  readonly #report: (line: string) => void;
+  #isReported = false;
+
+  /** `report`: is called once, with a line that says why notices can't be shown; where no program is there, at once. */
+  constructor(report: (line: string) => void) {
+    this.#report = report;
+    if (this.#program === undefined) this.#failed(`neither ${programs.join(" nor ")} is on the PATH`);
+  }
 
   show({ title, text }: Notice): void {
     if (this.#program === undefined) return;
+    const program = this.#program;
     const shown = {
       title: cut(plainLine(title), maxTitle),
       text: cut(text.split("\n").map(plainLine).join("\n"), maxText),
     };
-    const child = started(this.#program, argumentsOf[this.#program](shown));
-    if (child === undefined) return;
+    const child = started(program, argumentsOf[program](shown));
+    if (child === undefined) {
+      this.#failed(`${program} can't be started`);
+      return;
+    }
     child.unref();
     const timer = startTimer(() => child.kill("SIGKILL"), timeoutMs).unref();
-    const ended = () => stopTimer(timer);
-    child.once("exit", ended).once("error", ended);
+    child.once("exit", (code, signal) => {
+      stopTimer(timer);
+      if (signal === "SIGKILL") this.#failed(`${program} does not end`);
+      else if (code !== 0) this.#failed(`${program} ended with ${code ?? signal}`);
+    });
+    child.once("error", () => {
+      stopTimer(timer);
+      this.#failed(`${program} can't be started`);
+    });
+  }
+
+  #failed(why: string): void {
+    if (this.#isReported) return;
+    this.#isReported = true;
+    this.#report(`notices can't be shown: ${why}`);
   }
 }
 

@@ -36,11 +36,9 @@ function harness({ isOwn }: { readonly isOwn?: (session: string) => boolean } = 
       notices.update(now);
       return endPosition;
     },
-    cause: (endPosition: string, text: string) => {
+    cause: (endPosition: string, text: string, source = bob) => {
       const cause = { text, reason: "unknown", file: "main.go", line: 7 };
-      now = withCauses(now, [
-        { kind: "build", subject: "web", endPosition, cause, source: bob } as unknown as Operation,
-      ]);
+      now = withCauses(now, [{ kind: "build", subject: "web", endPosition, cause, source } as unknown as Operation]);
       notices.update(now);
     },
     start: () => notices.update(now),
@@ -118,6 +116,27 @@ it("many sources that fail at once are shown in one notice", () => {
   passes(60_000);
   const lines = [0, 1, 2, 3, 4].map((one) => `dev${one}/shop: build web failed`);
   expect(shown).toEqual([{ title: "30 sources failed", text: [...lines, "and 25 more"].join("\n") }]);
+});
+
+it("a notice about several sources says why each failed, and after how long one is good again", () => {
+  const { shown, start, loop, cause, passes } = harness();
+  const [alice, chris] = ["acme/alice/shop/skaffold", "acme/chris/shop/skaffold"];
+  start();
+  cause(loop(0, "failed"), "undefined: total");
+  passes(1_000);
+  cause(loop(10, "failed", alice), "undefined: cents", alice);
+  loop(10, "failed", chris);
+  loop(20, "succeeded");
+  passes(60_000);
+  expect(shown.slice(1)).toEqual([
+    {
+      title: "2 sources failed, 1 is good again",
+      text: [
+        ...["alice/shop: build web failed: undefined: cents", "chris/shop: build web failed"],
+        "bob/shop is good again after 20 s",
+      ].join("\n"),
+    },
+  ]);
 });
 
 it("sources that fail one after the other do not delay the notice about the first one", () => {

@@ -38,8 +38,9 @@ type Known = {
 
 type Pending = { readonly since: number; readonly known: Known };
 
-/** The most sources that one notice names. */
+/** The most sources that one notice names, and the characters of why each of them failed. */
 const maxLines = 5;
+const maxWhy = 80;
 
 /** Shows when a loop of a source fails, and when the source is good again. */
 export class LoopNotices implements Disposable {
@@ -180,36 +181,40 @@ function isCauseDue(lane: Lane | undefined): boolean {
   return lane !== undefined && failureOf(lane).cause === undefined;
 }
 
-type Part = { readonly isRed: boolean; readonly notice: Notice };
+/** `line`: what a notice about several sources says. */
+type Part = { readonly isRed: boolean; readonly notice: Notice; readonly line: string };
 
 function partOf(lane: Lane, { isRed }: Known, before: Known | undefined): Part {
-  return { isRed, notice: isRed ? failed(lane) : goodAgain(lane, before) };
+  return isRed ? failed(lane) : goodAgain(lane, before);
 }
 
-function failed(lane: Lane): Notice {
+function failed(lane: Lane): Part {
   const { loop, step, cause } = failureOf(lane);
   const steps = loop?.steps ?? [];
   const own = loop === undefined || loop.kind === "loop" ? "loop" : stepText(loop);
   const place = placeText(cause);
+  const title = `${spokenSource(lane.source)}: ${step === undefined ? own : failedText(steps, step)} failed`;
+  const why = causeText(step ?? loop);
   return {
-    title: `${spokenSource(lane.source)}: ${step === undefined ? own : failedText(steps, step)} failed`,
-    text: [causeText(step ?? loop), place].filter((part) => part !== "").join(" · "),
+    isRed: true,
+    notice: { title, text: [why, place].filter((part) => part !== "").join(" · ") },
+    line: cause == null ? title : `${title}: ${why.length <= maxWhy ? why : `${why.slice(0, maxWhy - 1)}…`}`,
   };
 }
 
-function goodAgain(lane: Lane, before: Known | undefined): Notice {
+function goodAgain(lane: Lane, before: Known | undefined): Part {
   const loop = judgedLoop(lane);
   const { redSince, failures = 1 } = before ?? {};
   const red = redSince === undefined || loop?.endedAt === undefined ? undefined : loop.endedAt - redSince;
   const took = loop === undefined ? undefined : lengthOf(loop, loop.endedAt ?? 0);
-  return {
-    title: `${spokenSource(lane.source)} is good again`,
-    text: [
-      ...(red === undefined || red < 0 ? [] : [`after ${durationText(red)}`]),
-      ...(failures > 1 ? [`${failures} failures`] : []),
-      ...(took === undefined ? [] : [`the last ${loop?.kind ?? "loop"} took ${durationText(took)}`]),
-    ].join(" · "),
-  };
+  const title = `${spokenSource(lane.source)} is good again`;
+  const after = red === undefined || red < 0 ? [] : [`after ${durationText(red)}`];
+  const text = [
+    ...after,
+    ...(failures > 1 ? [`${failures} failures`] : []),
+    ...(took === undefined ? [] : [`the last ${loop?.kind ?? "loop"} took ${durationText(took)}`]),
+  ].join(" · ");
+  return { isRed: false, notice: { title, text }, line: [title, ...after].join(" ") };
 }
 
 function noticeOf(parts: readonly Part[]): Notice {
@@ -221,7 +226,7 @@ function noticeOf(parts: readonly Part[]): Notice {
     ...(red.length > 0 ? [`${plural(red.length, "source")} failed`] : []),
     ...(good > 0 ? [`${good} ${good === 1 ? "is" : "are"} good again`] : []),
   ];
-  const lines = [...red, ...parts.filter(({ isRed }) => !isRed)].map(({ notice }) => notice.title);
+  const lines = [...red, ...parts.filter(({ isRed }) => !isRed)].map(({ line }) => line);
   const more = lines.length > maxLines ? [`and ${lines.length - maxLines} more`] : [];
   return { title: counts.join(", "), text: [...lines.slice(0, maxLines), ...more].join("\n") };
 }

@@ -7,12 +7,16 @@ export type ShownNotice = readonly string[];
  * Puts a stand-in for notify-send or osascript into a folder, since no desktop is where tests run: it writes its arguments to a file. With
  * `hangs` it never ends.
  */
-export function installNoticeProgram(folder: string, name: "notify-send" | "osascript", { hangs = false } = {}) {
+export function installNoticeProgram(
+  folder: string,
+  name: "notify-send" | "osascript",
+  { hangs = false, exitCode = 0 } = {},
+) {
   mkdirSync(folder, { recursive: true });
   const shown = join(folder, `${name}.shown`);
   const hanging = hangs ? "\nexec sleep 600" : "";
   // Each argument ends with a NUL, each call with another one.
-  const script = `#!/bin/sh\n{ printf '%s\\0' "$@"; printf '\\0'; } >> "${shown}"\necho noise; echo noise >&2${hanging}\n`;
+  const script = `#!/bin/sh\n{ printf '%s\\0' "$@"; printf '\\0'; } >> "${shown}"\necho noise; echo noise >&2${hanging}\nexit ${exitCode}\n`;
   writeFileSync(join(folder, name), script);
   chmodSync(join(folder, name), 0o755);
   return {

@@ -10,11 +10,11 @@ import type { CommandExit } from "./command-process.ts";
 /** The longest wait for a prompt, as for the cause of a failure. */
 const goodMs = 1_500;
 
-/** Shows on the desktop when a loop of the command fails, and when it is good again. Prints nothing. */
+/** Shows on the desktop when a loop of the command fails, and when it is good again. */
 export class RunNotices {
   readonly #url: string | undefined;
   readonly #command: string;
-  readonly #desktop = new Desktop();
+  readonly #desktop: Desktop;
   readonly #stop = new AbortController();
   readonly #sessions = new Set<string>();
   readonly #loops = new LoopNotices({
@@ -27,7 +27,9 @@ export class RunNotices {
   #source = "";
   #failed: { readonly what: string; readonly why: string } | undefined;
 
-  constructor(url: string | undefined, command: readonly string[]) {
+  /** `report`: is called once if notices can't be shown. */
+  constructor(url: string | undefined, command: readonly string[], report: (line: string) => void) {
+    this.#desktop = new Desktop(report);
     this.#url = url;
     this.#command = command.join(" ");
   }

@@ -59,6 +59,17 @@ describe("tapedeck run", () => {
     expect(waiting()).toEqual([]);
   });
 
+  it("reports once that notices can't be shown, and the command ends as without them", async () => {
+    await using recorder = await startRecorder();
+    const { cwd, env } = project();
+    const cli = startCli(["run", "--notify", "--url", recorder.url, "--", "skaffold", "build"], {
+      cwd,
+      env: { ...env, STAND_IN_EXIT: "3" },
+    });
+    expect(await cli.ended).toBe(3);
+    expect(cli.stderr()).toBe("tapedeck: notices can't be shown: neither osascript nor notify-send is on the PATH\n");
+  });
+
   it("says why Tapedeck does not take it, and keeps it", async () => {
     await using recorder = await startRecorder({ refusal: { code: 9, details: "the demo takes no recordings" } });
     const { cwd, env, waiting } = project();

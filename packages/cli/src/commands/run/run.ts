@@ -150,7 +150,7 @@ async function record(
 async function openNotices(command: readonly string[], { url }: RunOptions): Promise<RunNotices | undefined> {
   try {
     const { RunNotices } = await import("./run-notices.ts");
-    return new RunNotices(url, command);
+    return new RunNotices(url, command, warn);
   } catch {
     return undefined;
   }

@@ -4,7 +4,7 @@ import { filterOf, parametersOf } from "../../api/filter.ts";
 import { followLanes } from "../../api/follow-lanes.ts";
 import { reportUnrecorded } from "../../api/unrecorded.ts";
 import { CommandError } from "../../command-error.ts";
-import { rawOutput } from "../../display/output.ts";
+import { printError, rawOutput } from "../../display/output.ts";
 import { namedSources } from "../../sources/named-source.ts";
 import { lanesView } from "./view.ts";
 
@@ -26,7 +26,13 @@ export async function watch(options: WatchOptions): Promise<void> {
   const stop = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
   const none = noneText(filter);
+  // On the screen that is drawn it would be overwritten.
+  const reports: string[] = [];
+  let isDrawn = false;
+  const report = (line: string) => void (isDrawn ? reports.push(line) : printError(`tapedeck: ${line}`));
+  using notices = options.notify === true ? await openNotices(report) : undefined;
   const view = await lanesView({ out: rawOutput, keyboard: process.stdin, none, quit: () => stop.abort() });
+  isDrawn = rawOutput.isTTY;
   const { token } = api;
   using client = connect({
     url: api.base,
@@ -34,7 +40,6 @@ export async function watch(options: WatchOptions): Promise<void> {
     onConnection: (isOpen) => view.isConnected(isOpen),
   });
   try {
-    using notices = options.notify === true ? await openNotices() : undefined;
     await followLanes(client, filter, stop.signal, (now) => {
       view.show(now);
       notices?.update(now);
@@ -43,6 +48,7 @@ export async function watch(options: WatchOptions): Promise<void> {
     if (!stop.signal.aborted) throw error instanceof TapedeckError ? new CommandError(error.message) : error;
   } finally {
     view.end();
+    for (const line of reports) printError(`tapedeck: ${line}`);
   }
 }
 
@@ -53,11 +59,11 @@ function noneText(filter: SourceFilter): string {
 }
 
 /** On the desktop: what fails from now on, and what is good again. */
-async function openNotices() {
+async function openNotices(report: (line: string) => void) {
   const [{ Desktop }, { LoopNotices }] = await Promise.all([
     import("../../notices/desktop.ts"),
     import("../../notices/loop-notices.ts"),
   ]);
-  const desktop = new Desktop();
+  const desktop = new Desktop(report);
   return new LoopNotices({ show: (notice) => desktop.show(notice) });
 }
