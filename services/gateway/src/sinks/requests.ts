@@ -25,14 +25,16 @@ const ofTemplate = z.record(z.string(), z.unknown()).superRefine((template, cont
   if (error !== undefined) context.addIssue({ code: "custom", message: error });
 });
 
+const choice = <const Names extends readonly string[]>(names: Names) =>
+  z.enum(names, { error: ({ input }) => `${JSON.stringify(input)} is not one of ${names.join(", ")}` });
+
 /** The parts of a sink that both an admin and the operator give. */
 export const sinkFields = {
   target: z.string().min(1).meta({ description: "Where requests are posted.", form: "URL" }),
-  format: z
-    .enum(formatNames)
+  format: choice(formatNames)
     .default("webhook")
     .meta({ description: "What requests look like.", form: "`webhook`, `otlp`, `slack`, `chat`" }),
-  mode: z.enum(modes).default("batched").meta({
+  mode: choice(modes).default("batched").meta({
     description: "Up to 100 events in a request, or one.",
     form: "`batched`, `structured`",
   }),

@@ -50,7 +50,8 @@ it.each([
   [{ name: "ops", target, headers: { "x y": "x" } }, /headers/],
   [{ name: "ops", target, headers: { x: "a\nb" } }, /headers.*is not printable ASCII/],
   [{ name: "ops", target, secret: "whsec_short" }, /secret: does not have 24 to 64 bytes/],
-  [{ name: "ops", target, format: "fax" }, /format/],
+  [{ name: "ops", target, format: "fax" }, /0\.format: "fax" is not one of webhook, otlp, slack, chat$/],
+  [{ name: "ops", target, mode: "single" }, /0\.mode: "single" is not one of batched, structured$/],
   [{ name: "ops", target, retries: 3 }, /retries/],
 ])("refuses %j", (sink, message) => {
   expect(errorsOf([sink])).toEqual([expect.stringMatching(message)]);

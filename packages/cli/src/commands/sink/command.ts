@@ -10,12 +10,16 @@ const collectPair =
     return { ...pairs, [name]: value };
   };
 
-function jsonObject(text: string): object {
+/** @throws InvalidArgumentError with the place where the JSON breaks */
+export function jsonObject(text: string): object {
+  const expected = 'Expected a JSON object, such as {"content": "{{text}}"}';
   try {
     const value: unknown = JSON.parse(text);
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
-  } catch {}
-  throw new InvalidArgumentError('Expected a JSON object, such as {"content": "{{text}}"}.');
+  } catch (error) {
+    throw new InvalidArgumentError(`${expected}: ${error instanceof Error ? error.message : error}.`);
+  }
+  throw new InvalidArgumentError(`${expected}.`);
 }
 
 const where = (command: Command) => command.addOption(jsonOption()).addOption(urlOption());

@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { jsonObject } from "./command.ts";
 import { retriedText } from "./run.ts";
 
 const delivered = { position: "1", outcome: "delivered" as const, status: 200, error: null };
@@ -13,4 +14,12 @@ it.each([
   ["delivered 0 of 1, 1 waits", [away], 0],
 ])("a retry of parked events says %j", (text, items, left) => {
   expect(retriedText({ items, left })).toBe(text);
+});
+
+it("a template that is no JSON is refused with the place where it breaks", () => {
+  expect(jsonObject('{"text": "{{text}}"}')).toEqual({ text: "{{text}}" });
+  expect(() => jsonObject('{"text": "{{text}}",}')).toThrow(
+    /^Expected a JSON object, such as \{"content": "\{\{text\}\}"\}: .*position 20/,
+  );
+  expect(() => jsonObject('["{{text}}"]')).toThrow(/^Expected a JSON object, such as \S+ "\S+"\}\.$/);
 });

@@ -100,11 +100,13 @@ it("a template stays the JSON that it is, whatever the values are", () => {
   });
 });
 
-it("a template with an unknown placeholder, without a text, or too large is refused", () => {
+it("a template with an unknown placeholder, one in a key, without a text, or too large is refused", () => {
   expect(templateError({ content: "{{text}}" })).toBeUndefined();
   expect(templateError({ content: "{{txt}}" })).toMatch(/has \{\{txt\}\}: there are \{\{text\}\}/);
   expect(templateError({ content: "{{constructor}} {{text}}" })).toMatch(/constructor/);
   expect(templateError({ content: "failed" })).toMatch(/neither/);
+  const inKey = { content: "{{text}}", fields: [{ "of {{project}}": "x" }] };
+  expect(templateError(inKey)).toBe('has the key "of {{project}}": placeholders are replaced in values alone');
   expect(templateError({ content: `{{text}}${"x".repeat(9_000)}` })).toMatch(/characters/);
   const deep = (depth: number): object => (depth === 0 ? { text: "{{text}}" } : { deep: deep(depth - 1) });
   expect(templateError(deep(100) as Readonly<Record<string, unknown>>)).toMatch(/deep/);

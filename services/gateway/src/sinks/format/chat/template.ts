@@ -17,7 +17,9 @@ export function templateError(template: ChatTemplate): string | undefined {
   const text = JSON.stringify(template);
   if (text.length > maxCharacters) return `has more than ${maxCharacters} characters`;
   if (depthOf(template) > maxDepth) return "is nested too deep";
-  const names = [...text.matchAll(pattern)].map(([, name = ""]) => name);
+  const key = keysIn(template).find((one) => namesIn(one).some(isPlaceholder));
+  if (key !== undefined) return `has the key ${JSON.stringify(key)}: placeholders are replaced in values alone`;
+  const names = namesIn(text);
   const unknown = names.find((name) => !isPlaceholder(name));
   if (unknown !== undefined)
     return `has {{${unknown}}}: there are ${placeholders.map((name) => `{{${name}}}`).join(", ")}`;
@@ -32,6 +34,16 @@ export function filled(template: ChatTemplate, values: ChatValues): string {
       ? value.replace(pattern, (whole, name: string) => (isPlaceholder(name) ? values[name] : whole))
       : value,
   );
+}
+
+function namesIn(text: string): readonly string[] {
+  return [...text.matchAll(pattern)].map(([, name = ""]) => name);
+}
+
+function keysIn(value: unknown): readonly string[] {
+  if (typeof value !== "object" || value === null) return [];
+  const own = Array.isArray(value) ? [] : Object.keys(value);
+  return [...own, ...Object.values(value).flatMap(keysIn)];
 }
 
 function isPlaceholder(name: string): name is Placeholder {
