@@ -24,6 +24,7 @@ export const auditActions = [
   "sink.paused",
   "sink.resumed",
   "sink.rewound",
+  "sink.target-changed",
   "sink.removed",
   "sink.tested",
   "sink.parked-retried",

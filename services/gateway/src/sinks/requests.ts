@@ -126,6 +126,8 @@ export const rewindRequest = z.strictObject({
   ),
 });
 
+export const targetRequest = z.strictObject({ target: sinkFields.target });
+
 export const parkedRequest = z.strictObject({
   position: z.string().optional().describe("Only the event at this position; all parked ones without it."),
 });

@@ -12,6 +12,7 @@ import { positions } from "../positions.ts";
 import { onlyDeveloper } from "../privacy/own-developer.ts";
 import {
   cursorIn,
+  definitionIn,
   maxSinks,
   type SendOutcome,
   type SentResult,
@@ -24,7 +25,7 @@ import {
 import type { ListedParked } from "./delivery/parking.ts";
 import type { CauseOf } from "./format/format.ts";
 import { newSigningSecret } from "./format/standard-signature.ts";
-import { formatError, parkedRequest, rewindRequest, sinkRequest } from "./requests.ts";
+import { formatError, parkedRequest, rewindRequest, sinkRequest, targetRequest } from "./requests.ts";
 import type { SinkSettings } from "./settings.ts";
 import { type KnownSink, removeSink, type Sinks } from "./sinks.ts";
 import { shownTarget, targetError } from "./target/target-url.ts";
@@ -66,6 +67,8 @@ export type SinksApi = {
   resume(name: string, caller: CallContext): Promise<SinkJson>;
   /** `position`: the one that was asked for, however far it has gone on since. */
   rewind(name: string, body: unknown, caller: CallContext): Promise<SinkJson>;
+  /** It keeps its place. */
+  setTarget(name: string, body: unknown, caller: CallContext): Promise<SinkJson>;
   remove(name: string, caller: CallContext): Promise<{ readonly name: string }>;
   test(name: string, caller: CallContext): Promise<TestResult>;
   parked(name: string, caller: CallContext): Promise<{ readonly items: readonly ListedParked[] }>;
@@ -105,12 +108,13 @@ class SinkCalls implements SinksApi {
     const { workspace } = caller;
     this.#assertMayChange(caller);
     const { name, secret: own, ...fields } = parsed(sinkRequest, body);
-    const error = targetError(fields.target, this.#deps.settings.allowed);
-    if (error !== undefined) throw invalidArgument(`target: ${error}`, "target");
+    this.#assertAllowed(fields.target);
     const mismatch = formatError({ ...fields, secret: own });
     if (mismatch !== undefined) throw invalidArgument(`${mismatch.field}: ${mismatch.error}`, mismatch.field);
     const known = await this.#known(caller);
-    if (known.some(({ sink }) => sink === name)) throw invalidArgument(`there is a sink "${name}" already`, "name");
+    if (known.some(({ sink }) => sink === name)) {
+      throw invalidArgument(`there is a sink "${name}" already: \`tapedeck sink target\` changes its URL`, "name");
+    }
     if (known.length >= maxSinks) {
       throw new TapedeckError("limit_exceeded", `the workspace has ${maxSinks} sinks, and may not have more`);
     }
@@ -153,6 +157,25 @@ class SinkCalls implements SinksApi {
     });
     this.#deps.audit("sink.rewound", caller, { sink, to, position });
     return { ...(await this.#shown(await this.#find(name, caller), caller)), position };
+  }
+
+  async setTarget(name: string, body: unknown, caller: CallContext) {
+    const { workspace, sink, origin } = await this.#changeable(name, caller);
+    const { target } = parsed(targetRequest, body);
+    this.#assertAllowed(target);
+    if (origin === "settings") {
+      throw invalidArgument(`the sink "${name}" is one of the settings: change its target there`, "name");
+    }
+    const key = { workspace, sink, type: "sink" } as const;
+    await this.#changing(async (store) => {
+      for (;;) {
+        const { value, revision } = await store.get(key);
+        if (definitionIn(value) === undefined) throw unknownSink(name);
+        if ((await store.put(key, { ...(value as object), target }, { revision })) !== undefined) return;
+      }
+    });
+    this.#deps.audit("sink.target-changed", caller, { sink, target: shownTarget(target) });
+    return this.#shown(await this.#find(name, caller), caller);
   }
 
   async remove(name: string, caller: CallContext) {
@@ -263,6 +286,11 @@ class SinkCalls implements SinksApi {
   async #changing(change: (store: SinkStore) => Promise<void>): Promise<void> {
     await answered(change(this.#deps.sinks.store()));
     await answered(this.#deps.sinks.changed());
+  }
+
+  #assertAllowed(target: string): void {
+    const error = targetError(target, this.#deps.settings.allowed);
+    if (error !== undefined) throw invalidArgument(`target: ${error}`, "target");
   }
 
   async #known({ workspace }: CallContext): Promise<readonly KnownSink[]> {

@@ -112,6 +112,22 @@ Example:
     )
     .action(async (name: string, options: RewindOptions) => (await import("./run.ts")).rewindSink(name, options));
 
+const targetCommand = () =>
+  named("target")
+    .argument("<url>", "where events are posted from now on")
+    .summary("change the URL of a sink, which keeps its place")
+    .description(`Changes the URL to which a sink delivers. It keeps its place, its filter and its secret, and what waited is delivered there at \
+once. The target of a sink of tapedeck.yaml is changed there.`)
+    .addHelpText(
+      "after",
+      `
+Example:
+  tapedeck sink target team https://hooks.slack.com/services/T0/B0/z`,
+    )
+    .action(async (name: string, url: string, options: SinkOptions) =>
+      (await import("./run.ts")).setTarget(name, url, options),
+    );
+
 const removeCommand = () =>
   named("remove")
     .summary("remove a sink, with its place and its parked events")
@@ -159,6 +175,7 @@ required.`)
     .addCommand(pauseCommand())
     .addCommand(resumeCommand())
     .addCommand(rewindCommand())
+    .addCommand(targetCommand())
     .addCommand(testCommand())
     .addCommand(parkedCommand())
     .addCommand(retryCommand())

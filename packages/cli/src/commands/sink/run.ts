@@ -133,6 +133,12 @@ function placeText(start: string, { position }: Sink): string {
   return start === "start" ? "from the start of the log" : `after ${position}`;
 }
 
+export async function setTarget(name: string, target: string, { url, json }: SinkOptions): Promise<void> {
+  const changed = await apiAt(url).send<Sink>("POST", pathOf(name, "/target"), { target });
+  if (json) printJson(changed);
+  else print(`${changed.name} delivers to ${changed.target} after ${changed.position}`);
+}
+
 export async function removeSink(name: string, { url, json }: SinkOptions): Promise<void> {
   const removed = await apiAt(url).send<{ readonly name: string }>("DELETE", pathOf(name));
   if (json) printJson(removed);

@@ -121,6 +121,26 @@ it("a message that Slack can't read is parked without a test, and a target that 
   expect(textsIn(receiver).at(-1)).toContain("alice");
 });
 
+it("a sink whose webhook was revoked gets another URL, and goes on there with what waited", async () => {
+  await using harness = await startSinkHarness();
+  await using revoked = await startReceiver();
+  await using receiver = await startReceiver();
+  await using gateway = await harness.gateway({}, { retryMs: 60_000, maxRetryMs: 60_000 });
+  revoked.answer = () => ({ status: 404, body: "no_service" });
+  await gateway.add("team", revoked, { format: "slack", filter: { projects: ["shop"] } });
+  for (const name of ["alice", "bob"]) await record(harness.writer(name), "failed");
+  await until(async () => (await gateway.sink("team"))?.state === "retrying", { message: "the refusal" });
+  const again = await gateway.add("team", receiver, { format: "slack" });
+  expect(again.body.error?.message).toBe('there is a sink "team" already: `tapedeck sink target` changes its URL');
+  const refused = await gateway.call("POST", "/team/target", { target: "http://hooks.example/" });
+  expect(refused).toMatchObject({ status: 400, body: { error: { field: "target" } } });
+  const changed = await gateway.call("POST", "/team/target", { target: receiver.url });
+  expect(changed).toMatchObject({ status: 200, body: { format: "slack", filter: { projects: ["shop"] } } });
+  await until(() => receiver.requests.length === 2, { message: "what waited" });
+  expect(textsIn(receiver).map((text) => /\w+(?=\/shop)/.exec(text)?.[0])).toEqual(["alice", "bob"]);
+  expect((await gateway.call("POST", "/gone/target", { target: receiver.url })).status).toBe(404);
+});
+
 it("a retry of parked events tries all of them, also after one that a chat has no message about", async () => {
   await using harness = await startSinkHarness();
   await using receiver = await startReceiver();

@@ -8,7 +8,7 @@ import { type StatsName, statsKinds, statsNames } from "../../../apis/tapedeck/s
 import { auditParameters } from "../../../audit/audit-api.ts";
 import { tokenRequest } from "../../../auth/token-api.ts";
 import { headNames } from "../../../call-context.ts";
-import { parkedRequest, rewindRequest, sinkRequest } from "../../../sinks/requests.ts";
+import { parkedRequest, rewindRequest, sinkRequest, targetRequest } from "../../../sinks/requests.ts";
 import { subprotocol } from "../../websocket/protocol.ts";
 import { cloudEventsBatch } from "../cloud-events.ts";
 
@@ -383,6 +383,12 @@ export const routes = {
     answer: "Sink",
     description: "It goes on from there: events after it are delivered again, with the same ids.",
     body: rewindRequest,
+  }),
+  setTarget: sinkCall("target", "Change where a sink delivers", {
+    answer: "Sink",
+    description:
+      "It keeps its place, and what waited is delivered to the new target at once. One of the settings is changed there.",
+    body: targetRequest,
   }),
   testSink: sinkCall("test", "Test a sink", {
     answer: "SinkTest",

@@ -41,6 +41,7 @@ export function sinkRoutes(app: FastifyInstance, api: SinksApi, caller: HttpCall
     pause: (context, sink) => api.pause(sink, context),
     resume: (context, sink) => api.resume(sink, context),
     rewind: (context, sink, request) => api.rewind(sink, bodyOf(request), context),
+    target: (context, sink, request) => api.setTarget(sink, bodyOf(request), context),
     test: (context, sink) => api.test(sink, context),
     "parked/retry": (context, sink, request) => api.retryParked(sink, bodyOf(request), context),
     "parked/drop": (context, sink, request) => api.dropParked(sink, bodyOf(request), context),
