@@ -82,6 +82,14 @@ it("tapedeck sink adds, lists, tests, pauses, rewinds and removes a sink", async
     code: 0,
     out: "ci goes on from the start of the log\n",
   });
+  const { http } = stack;
+  const rewound = await fetch(`http://${http}/api/v1/sinks/ci/rewind`, {
+    method: "POST",
+    body: JSON.stringify({ to: "2126-01-31T12:00:00Z" }),
+  });
+  expect(await rewound.json()).toMatchObject({
+    error: { field: "to", message: expect.stringContaining("in the future") },
+  });
   const paused = JSON.parse((await tapedeck("sink", "resume", "ci", "--json")).out);
   expect(paused).toMatchObject({ name: "ci", filter: { kinds: ["*.failed"] }, headers: ["x-team", "authorization"] });
   await until(() => receiver.accepted.length === 2, { message: "the failure again" });

@@ -1,6 +1,6 @@
 import { Argument, type Command, InvalidArgumentError, Option } from "commander";
 import { parseGatewayUrl } from "../gateway-url.ts";
-import { parseTime, timeForm } from "./time.ts";
+import { isFuture, parseTime, positionOrTime, timeForm } from "./time.ts";
 
 /** `--label name=value`, any number of times. */
 export function collectLabel(pair: string, labels: Readonly<Record<string, string>> = {}): Record<string, string> {
@@ -54,6 +54,15 @@ export const sinceOption = () =>
   new Option("--since <time>", "from this time on: 10m (ago), yesterday, a date or a time").argParser(parseSince);
 
 export const untilOption = () => new Option("--until <time>", "before this time: as for --since").argParser(parseSince);
+
+/** From where on events are read, as the API takes it. */
+export function startText(text: string): string {
+  const start = text.trim() === "now" ? "now" : positionOrTime(text);
+  if (start === undefined) throw new InvalidArgumentError(`Expected start, now, a position, ${timeForm}.`);
+  if (isFuture(start))
+    throw new InvalidArgumentError("That is in the future: what is recorded from now on comes after now.");
+  return start;
+}
 
 /** For commands of admins, which need no gateway on this machine, but a token on another one. */
 export const elsewhereOption = () =>

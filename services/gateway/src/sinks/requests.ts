@@ -1,7 +1,6 @@
 import { parseFilter } from "@tapedeck/shared/filter/filter";
 import { parseWhen } from "@tapedeck/shared/filter/time";
 import { z } from "zod";
-import { when } from "../apis/tapedeck/parameter-schemas.ts";
 import { formatNames, modes, type SinkDefinition, sinkNameForm, sinkNamePattern, storedFilter } from "./definition.ts";
 import { filterError } from "./filter-error.ts";
 import { templateError } from "./format/chat/template.ts";
@@ -27,6 +26,18 @@ const ofTemplate = z.record(z.string(), z.unknown()).superRefine((template, cont
 
 const choice = <const Names extends readonly string[]>(names: Names) =>
   z.enum(names, { error: ({ input }) => `${JSON.stringify(input)} is not one of ${names.join(", ")}` });
+
+/** The caller's clock may be ahead. */
+const aheadMs = 60_000;
+
+function startError(text: string): string | undefined {
+  const when = parseWhen(text);
+  if (when === undefined) {
+    return `"${text}" is neither start, now, a position (such as 383600-t3k9x2) nor a time (2026-01-31T12:00:00Z)`;
+  }
+  const isFuture = when.type === "time" && when.time.getTime() > Date.now() + aheadMs;
+  return isFuture ? `${text} is in the future: what is recorded from now on comes after now` : undefined;
+}
 
 /** The parts of a sink that both an admin and the operator give. */
 export const sinkFields = {
@@ -70,7 +81,7 @@ export const sinkFields = {
       form: "mapping",
       defaultText: "all",
     }),
-  start: refined((text) => (parseWhen(text) === undefined ? "is neither now, start, a position nor a time" : undefined))
+  start: refined(startError)
     .default("now")
     .meta({ description: "Where it begins, once: `now`, `start`, a position or a time.", form: "text" }),
   headers: z
@@ -121,7 +132,7 @@ export const sinkRequest = z.strictObject({
 });
 
 export const rewindRequest = z.strictObject({
-  to: when(["start", "now", "position", "time"], "is neither start, now, a position nor a time").describe(
+  to: refined(startError).describe(
     "The next event is the first after this position, or recorded at this time or later.",
   ),
 });

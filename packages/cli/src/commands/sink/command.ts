@@ -1,5 +1,5 @@
 import { Command, InvalidArgumentError, Option } from "commander";
-import { addSourceFlags, collectList, jsonOption, urlOption } from "../options.ts";
+import { addSourceFlags, collectList, jsonOption, startText, urlOption } from "../options.ts";
 import type { AddOptions, ParkedOptions, RewindOptions, SinkOptions } from "./run.ts";
 
 const collectPair =
@@ -51,7 +51,11 @@ as traces over OTLP; or as messages to a chat, when something fails and when it 
       jsonObject,
     )
     .option("--live", "with otlp: send spans at their start, too")
-    .option("--start <start>", "now, start, a position or a time", "now")
+    .addOption(
+      new Option("--start <start>", "now, start, a position, or a time: 10m (ago), yesterday, 2026-01-31T12:00:00Z")
+        .default("now")
+        .argParser(startText),
+    )
     .option(
       "--header <name:value>",
       "sent with each request; repeatable",
@@ -103,11 +107,16 @@ const rewindCommand = () =>
   named("rewind")
     .summary("set the place from which a sink goes on")
     .description("Sets the place from which a sink goes on. What it delivers again has the same ids.")
-    .requiredOption("--to <start>", "start, now, a position or a time (2026-01-31T12:00:00Z)")
+    .requiredOption(
+      "--to <start>",
+      "start, now, a position, or a time: 10m (ago), yesterday, 2026-01-31T12:00:00Z",
+      startText,
+    )
     .addHelpText(
       "after",
       `
 Example:
+  tapedeck sink rewind ci --to yesterday
   tapedeck sink rewind ci --to 2026-01-31T12:00:00Z`,
     )
     .action(async (name: string, options: RewindOptions) => (await import("./run.ts")).rewindSink(name, options));

@@ -4,6 +4,7 @@ import {
   collectList,
   jsonOption,
   sinceOption,
+  startText,
   untilOption,
   urlOption,
   withSources,
@@ -25,7 +26,7 @@ reports too, are omitted unless --all or --kind includes them.`)
     .option("--artifact <name>", "only these artifacts; repeatable", collectList)
     .option("--outcome <outcome>", "only these outcomes: succeeded, failed, canceled, unknown", collectList)
     .addOption(new Option("-n, --last <n>", "begin with the last n events").default(10).argParser(count))
-    .option("--after <position>", "begin after a position (for programs), or at `start`")
+    .option("--after <position>", "begin after a position (for programs), at `start`, or at a time", startText)
     .addOption(sinceOption().conflicts("after"))
     .addOption(untilOption())
     .option("--all", "show everything, including log text")

@@ -1,6 +1,6 @@
 import { durationForm, durationMs } from "@tapedeck/shared/service/duration";
 import { Command, InvalidArgumentError } from "commander";
-import { addSourceFilter, allOption, collectList, jsonOption, urlOption, withSources } from "../options.ts";
+import { addSourceFilter, allOption, collectList, jsonOption, startText, urlOption, withSources } from "../options.ts";
 import type { WaitOptions } from "./run.ts";
 
 export const waitCommand = () =>
@@ -20,7 +20,11 @@ stopped. In the folder of a recorded project, it waits for its source.`)
     .option("--subject <name>", "only these artifacts, resources, pods …", collectList)
     .option("--outcome <outcome>", "only these outcomes: succeeded, failed, canceled, unknown", collectList)
     .option("--timeout <duration>", "wait no longer than this, such as 5m (default: forever)", duration)
-    .option("--after <position>", "also count events after this position (`tapedeck status --json` shows the newest)")
+    .option(
+      "--after <position>",
+      "also count events after this position (`tapedeck status --json` shows the newest), or since a time, such as 10m (ago)",
+      startText,
+    )
     .addOption(jsonOption())
     .addOption(urlOption())
     .addHelpText(
