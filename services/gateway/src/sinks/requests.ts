@@ -89,10 +89,10 @@ export const sinkFields = {
       z.string().regex(headerName, "is not the name of a header"),
       z.string().regex(headerValue, "is not printable ASCII"),
     )
-    .refine(
-      (headers) => Object.keys(headers).every((name) => !ownHeaders.test(name)),
-      "has a header that the request sets itself",
-    )
+    .superRefine((headers, context) => {
+      const own = Object.keys(headers).filter((name) => ownHeaders.test(name));
+      if (own.length > 0) context.addIssue({ code: "custom", message: `the request itself sets ${own.join(", ")}` });
+    })
     .default({})
     .meta({ description: "Headers of each request, by name.", form: "mapping", defaultText: "none" }),
   secret: refined(signingSecretError).optional().meta({
