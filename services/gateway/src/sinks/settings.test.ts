@@ -131,6 +131,29 @@ it("says at once what is wrong with each sink, whatever is wrong with others", (
   ]);
 });
 
+it.each([
+  ["http://127.0.0.1:9900/x", "127.0.0.1:9900"],
+  ["https://Receiver.example", "receiver.example"],
+  ["receiver:8080/hook", "receiver:8080"],
+  ["receiver.", "receiver"],
+  ["127.1:80", "127.0.0.1:80"],
+])("refuses the host %s, which allows nothing, and says what to write", (host, meant) => {
+  expect(errorsOf([], host)).toEqual([
+    `gateway.sinkHosts: "${host}" is not a host, such as receiver or receiver:8080: write ${meant}`,
+  ]);
+});
+
+it.each(["*.example", "a host", "receiver:x"])("refuses the host %s, which allows nothing", (host) => {
+  expect(errorsOf([], host)).toEqual([`gateway.sinkHosts: "${host}" is not a host, such as receiver or receiver:8080`]);
+});
+
+it.each(["receiver", "Receiver:8080", "receiver:443", "127.0.0.1", "::1", "[::1]:8080"])(
+  "takes the host %s",
+  (host) => {
+    expect(errorsOf([], host)).toEqual([]);
+  },
+);
+
 it("refuses two of one name in a workspace", () => {
   const one = { name: "ops", target };
   expect(errorsOf([one, { ...one, workspace: "globex" }])).toEqual([]);

@@ -3,7 +3,7 @@ import { isNamePart, nameForm } from "@tapedeck/shared/source";
 import { z } from "zod";
 import { type SinkDefinition, sinkNameForm, sinkNamePattern } from "./definition.ts";
 import { formatError, sinkFields } from "./requests.ts";
-import { type AllowedHosts, targetError } from "./target/target-url.ts";
+import { type AllowedHosts, allowedHostError, targetError } from "./target/target-url.ts";
 
 /** A sink of the operator's settings. */
 export type ConfiguredSink = { readonly workspace: string; readonly sink: string; readonly definition: SinkDefinition };
@@ -54,6 +54,10 @@ export function sinkSettings(read: SettingsReader, { workspace, page: ownPage }:
     description:
       "Hosts, as a name or `host:port`, to which [sinks](sinks.md) may deliver although they are on this machine or in a private network, or without TLS.",
   });
+  for (const host of allowed) {
+    const error = allowedHostError(host);
+    if (error !== undefined) read.addError(`gateway.sinkHosts: ${error}`);
+  }
   type Written = readonly z.infer<typeof sinkSchema>[];
   const configuredSinks = read.custom<Written, Written>("sinks", sinksSchema(allowed), [], {
     description: "Sinks: where events are delivered as they are recorded ([sinks](sinks.md)).",

@@ -15,6 +15,15 @@ export function isAllowedHost(url: URL, allowed: AllowedHosts): boolean {
   });
 }
 
+/** Why one of the settings' hosts can allow no target; undefined: it can. */
+export function allowedHostError(text: string): string | undefined {
+  const url = URL.parse(`https://${isIP(text) === 6 ? `[${text}]` : text}`);
+  if (url !== null && isAllowedHost(url, [text]) && !text.includes("*")) return undefined;
+  const meant = text.includes("://") ? URL.parse(text) : url;
+  const remedy = meant === null || text.includes("*") ? "" : `: write ${meant.host.replace(/\.$/, "")}`;
+  return `"${text}" is not a host, such as receiver or receiver:8080${remedy}`;
+}
+
 /**
  * Why a target is refused, as far as its URL shows; undefined: it is not. A name is looked up, and its addresses are checked,
  * with each connection.
