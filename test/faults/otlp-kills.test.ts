@@ -124,18 +124,32 @@ function recordings(random: Seeded) {
       }
       const isLast = loop === loops / developers - 1;
       if (isLast && random.below(2) === 0) skaffold.ended("process ended");
-      else skaffold.loopEnded(isBad ? "failed" : "succeeded");
+      else {
+        const how = isBad ? "failed" : "succeeded";
+        skaffold.loopEnded(how);
+        // v2 is recorded beside v1, and may report what belongs to the loop after v1's end.
+        if (random.below(2) === 0) {
+          skaffold.render("started");
+          skaffold.render(how);
+          spans += 1;
+        }
+        skaffold.loopEndedOnV2(how);
+      }
     }
     return { events: script.events, spans };
   });
 }
+
+const isAfterEnd = (event: Event | undefined) => /^(?:render|mirror)\./.test(event?.kind ?? "");
 
 /** The sessions' events in turns, as they are recorded beside each other. */
 function chunksOf(sessions: readonly (readonly Event[])[], random: Seeded): readonly (readonly Event[])[] {
   const chunks: (readonly Event[])[] = [];
   for (let left = sessions.filter(({ length }) => length > 0); left.length > 0; ) {
     left = left.flatMap((events) => {
-      const size = 20 + random.below(60);
+      let size = 20 + random.below(60);
+      // What v2 reports after v1 is recorded in a moment, and not after the kill between two of them.
+      while (isAfterEnd(events[size])) size++;
       chunks.push(events.slice(0, size));
       return events.length > size ? [events.slice(size)] : [];
     });

@@ -342,6 +342,141 @@ it("sends each span at its start, too, with live", async () => {
   expect(ids(ended?.filter(({ name }) => name !== "build api"))).toEqual(ids(begun));
 });
 
+/** Each loop ends on v1 before v2 reports its rendering; v1 goes on meanwhile, and once v2 has nothing more to say. */
+function loopsThatV2ReportsLate(script: Scenario) {
+  const skaffold = script.session(session);
+  const ref = (loop: number) => ({ kind: "", subject: "", runner: 1, loop });
+  skaffold.started();
+  skaffold.configured();
+  skaffold.loopStarted(100);
+  skaffold.loopEnded("failed", 200);
+  skaffold.render("started", 110);
+  skaffold.render("failed", 190);
+  skaffold.loopEndedOnV2("failed", 201);
+  skaffold.loopStarted(1_000);
+  skaffold.render("started", 1_010);
+  skaffold.loopEnded("failed", 1_100);
+  skaffold.loopStarted(2_000);
+  skaffold.render("failed", 1_090, ref(2));
+  skaffold.loopEndedOnV2("failed", 1_101, ref(2));
+  skaffold.loopEndedOnV2("succeeded", 2_999);
+  skaffold.loopEnded("succeeded", 3_000);
+  skaffold.loopStarted(4_000);
+  skaffold.loopEnded("failed", 4_100);
+  skaffold.render("started", 4_010);
+  skaffold.render("failed", 4_090);
+  skaffold.ended("process ended", 5_000);
+  return [
+    ["RUN shop", "failure"],
+    ["render", "failure"],
+    ["RUN shop", "failure"],
+    ["render", "failure"],
+    ["RUN shop", "success"],
+    ["RUN shop", "failure"],
+    ["render", "failure"],
+  ];
+}
+
+it("sends what v2 reports of a loop after v1's end of it, again after a rewind, and with a filter by kinds", async () => {
+  const script = scenario(newSource());
+  const sink = await addSink(script);
+  const kinds = ["loop.failed", "loop.succeeded"];
+  const reading = await addSink(script, { filter: { sources: [script.source], kinds } }, "reading-late");
+  const expected = loopsThatV2ReportsLate(script);
+  await writeTogether(harness.log, script.events, 1);
+  const first = await sink.traces(4);
+  expect(shortOf(first)).toEqual(expected);
+  const spansOf = (spans: readonly ReceivedSpan[]) => spans.map(({ span }) => span);
+  expect(spansOf(await reading.traces(4))).toEqual(spansOf(first));
+  await gateway.call("POST", `/${sink.name}/rewind`, { to: "start" });
+  expect(spansOf((await sink.traces(8)).slice(first.length))).toEqual(spansOf(first));
+});
+
+it("sends a loop once more when v2 reports what belongs to it much later", async () => {
+  const script = scenario(newSource());
+  const sink = await addSink(script);
+  const skaffold = script.session(session);
+  skaffold.started();
+  skaffold.configured();
+  skaffold.loopStarted(100);
+  skaffold.loopEnded("failed", 200);
+  await write(script);
+  expect(shortOf(await sink.traces(1))).toEqual([["RUN shop", "failure"]]);
+  const before = script.events.length;
+  skaffold.render("started", 110);
+  skaffold.render("failed", 190);
+  skaffold.loopEndedOnV2("failed", 201);
+  await writeTogether(harness.log, script.events.slice(before), 3);
+  expect(shortOf(await sink.traces(2)).slice(1)).toEqual([
+    ["RUN shop", "failure"],
+    ["render", "failure"],
+  ]);
+});
+
+/** The spans that were sent at their start, by name, and those of them whose end has not come after it. */
+function startsIn(spans: readonly ReceivedSpan[]) {
+  const isOpen = ({ span }: ReceivedSpan) => span.end_time_unix_nano === 0n;
+  const last = new Map(spans.map((one) => [`${one.traceId} ${one.spanId}`, one]));
+  return {
+    begun: spans.filter(isOpen).map(({ name }) => name),
+    open: [...last.values()].filter(isOpen).map(({ name }) => name),
+  };
+}
+
+it("sends the end of each span that it has sent at its start, with live", async () => {
+  const script = scenario(newSource());
+  const sink = await addSink(script, { live: true });
+  const expected = loopsThatV2ReportsLate(script);
+  const other = script.session("01JCXK3V8QZ6D7N2M4P5R6S7TC");
+  other.started({}, 10_000);
+  other.configured();
+  other.loopStarted();
+  other.loopEnded("failed");
+  // Skaffold tries a sync again after the loop's end, and is ended meanwhile.
+  other.phase("sync", "started");
+  other.loopStarted();
+  other.loopEnded("failed");
+  other.phase("sync", "started");
+  other.ended();
+  await writeTogether(harness.log, script.events, 1);
+  const ended = () => sink.spans().filter(({ span }) => span.end_time_unix_nano > 0n);
+  await until(() => ended().length >= expected.length + 6, { message: "the ends" });
+  const syncs = Array.from({ length: 2 }, () => ["RUN shop", "sync"]).flat();
+  const { begun, open } = startsIn(sink.spans());
+  expect(begun).toEqual(["RUN shop", "RUN shop", "render", "RUN shop", "RUN shop", ...syncs]);
+  expect(open).toEqual([]);
+});
+
+it("sends the jobs of commands, and the steps of a command without loops, at their start with live", async () => {
+  const script = scenario(newSource("vagrant"));
+  const sink = await addSink(script, { live: true });
+  const vagrant = vagrantSession(session, script);
+  vagrant.began();
+  vagrant.queued("J1", "up", { at: 100 });
+  vagrant.started("J1", { at: 200 });
+  // A job that is no command's, which is in no trace.
+  vagrant.queued("J2", "", { at: 210 });
+  vagrant.started("J2", { at: 220 });
+  vagrant.finished("J1", 3, { at: 5_000 });
+  await write(script);
+  await until(() => sink.spans().length >= 4, { message: "the command's end" });
+  expect(startsIn(sink.spans())).toEqual({ begun: ["job up", "RUN vagrant up"], open: [] });
+
+  const builds = scenario(newSource());
+  const ofBuilds = await addSink(builds, { live: true });
+  const skaffold = builds.session(session);
+  skaffold.started({ command: "skaffold build" });
+  skaffold.configured();
+  skaffold.build("web", "started");
+  skaffold.build("api", "started");
+  skaffold.build("web", "succeeded");
+  skaffold.ended("process ended", undefined, 0);
+  await write(builds);
+  await until(() => ofBuilds.spans().length >= 6, { message: "the end of the builds" });
+  const begun = ["BUILD skaffold build", "build web", "build api"];
+  expect(startsIn(ofBuilds.spans())).toEqual({ begun, open: [] });
+});
+
 it("sends a loop whose end was not recorded when the next one begins", async () => {
   const script = scenario(newSource());
   const sink = await addSink(script);

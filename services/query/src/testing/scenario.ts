@@ -221,6 +221,25 @@ function skaffoldSession(session: string, add: Add) {
         at,
       );
     },
+    /** v2 reports it: for the loop that v1 has begun last, or for an earlier one. */
+    render(verb: "started" | "succeeded" | "failed", at?: number, own = ref("render")) {
+      const status = verb === "started" ? "InProgress" : v2Text(verb);
+      v2(
+        { kind: `render.${verb}`, operation: { ...own, kind: "render" }, outcome: outcomes[verb] },
+        { event_type: { $case: "taskEvent", value: { id: `Render-${own.loop}`, task: "Render", status } } },
+        at,
+      );
+    },
+    /** v2's own report of the end, which is a mirror of v1's. */
+    loopEndedOnV2(verb: "succeeded" | "failed", at?: number, own = ref("loop")) {
+      const [id, status] = [`DevLoop-${own.loop}`, v2Text(verb)];
+      const value = { what: "taskEvent", status, task_id: id };
+      v2(
+        { kind: "mirror.received", operation: { ...own, kind: "loop" }, detail: { $case: "mirror", value } },
+        { event_type: { $case: "taskEvent", value: { id, task: "DevLoop", status, iteration: own.loop } } },
+        at,
+      );
+    },
     mirrored(artifact: string, status: string, at?: number) {
       v2(
         { kind: "mirror.received", detail: { $case: "mirror", value: { what: "buildSubtaskEvent", status } } },
@@ -250,6 +269,8 @@ const outcomes = {
 } as const;
 
 const v1Texts = { started: "In Progress", succeeded: "Complete", failed: "Failed", canceled: "Canceled" } as const;
+
+const v2Text = (verb: "succeeded" | "failed") => (verb === "failed" ? "Failed" : "Succeeded");
 
 function phaseEvent(
   noun: "test" | "deploy" | "check" | "sync",

@@ -12,6 +12,7 @@ import { HttpTarget } from "../target/http-target.ts";
 import { type AnswerClass, classOf, outcomeOf, unwritten } from "./answers.ts";
 import type { ActiveSink } from "./running-sinks.ts";
 import { continued, startOffset } from "./start-offset.ts";
+import { defaultSinkTimes } from "./times.ts";
 
 type ByHandDeps = { readonly settings: Pick<SinkSettings, "allowed" | "page">; readonly causeOf: CauseOf };
 
@@ -68,9 +69,11 @@ export async function retryParked(
   }));
   const format = formatOf(sink.definition);
   const requests = async (formatted: FormattedSink) =>
-    format.open(formatted, log, { memory: undefined, causeOf: deps.causeOf, intervalMs: 0 }).requests(events, signal);
+    format.open(formatted, log, { ...opening, causeOf: deps.causeOf }).requests(events, signal);
   return send(sink, { epoch: log.epoch, requests }, deps, signal);
 }
+
+const opening = { memory: undefined, intervalMs: 0, lateMs: defaultSinkTimes.lateMs };
 
 type ToSend = { readonly epoch: string; readonly requests: (sink: FormattedSink) => Promise<readonly SinkRequest[]> };
 

@@ -186,7 +186,7 @@ export class RunningSink implements AsyncDisposable {
     const read = filter.kinds === undefined ? { ...filter, ...ofFormat } : filter;
     delivery = new Delivery({
       format,
-      opening: { memory, causeOf, intervalMs: times.messageMs },
+      opening: { memory, causeOf, intervalMs: times.messageMs, lateMs: times.lateMs },
       reader: log,
       sink: formatted,
       headers,
@@ -221,7 +221,8 @@ export class RunningSink implements AsyncDisposable {
       matches: (held) => {
         this.#isIdle = false;
         const recorded = held.decode();
-        return recorded !== undefined && matches(filter, recorded.event) && matches(ofFormat, recorded.event);
+        if (recorded === undefined || !matches(filter, recorded.event)) return false;
+        return matches(ofFormat, recorded.event) && (format.needs?.(recorded.event) ?? true);
       },
     });
     try {

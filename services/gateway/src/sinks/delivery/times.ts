@@ -20,6 +20,8 @@ export type SinkTimes = {
   readonly requestMs: number;
   /** Between two messages about a source in a chat, by when the events were recorded. */
   readonly messageMs: number;
+  /** How long after the end of a run it is waited for what another channel of the upstream reports of it. */
+  readonly lateMs: number;
 };
 
 export const defaultSinkTimes: SinkTimes = {
@@ -34,6 +36,7 @@ export const defaultSinkTimes: SinkTimes = {
   maxRetryMs: 60_000,
   requestMs: 15_000,
   messageMs: 60_000,
+  lateMs: 5_000,
 };
 
 /** The bounds of one request, and so of what is in flight: a sink has one request at a time. */

@@ -1,3 +1,4 @@
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Filter } from "@tapedeck/shared/filter/filter";
 import type { LogReader, RecordedEvent } from "@tapedeck/shared/log/log";
 import type { Offset } from "@tapedeck/shared/log/offset";
@@ -48,7 +49,7 @@ export type DueRequest = SinkRequest & {
 export type SentRequest = { readonly id: string; readonly body: Uint8Array };
 
 /** What a format may read of the log beside the events that it is given. Waits while the log is away. */
-export type FormatReader = Pick<LogReader, "history" | "historyBatches" | "lastMatch" | "read">;
+export type FormatReader = Pick<LogReader, "history" | "historyBatches" | "lastMatch" | "now" | "read">;
 
 /** An operation that ended at a position. */
 export type FailedOperation = {
@@ -76,6 +77,8 @@ export type FormatOpening = {
   readonly causeOf: CauseOf;
   /** Between two messages about a source, in a chat. */
   readonly intervalMs: number;
+  /** How long after the end of a run it is waited for what is recorded of it later. */
+  readonly lateMs: number;
 };
 
 /** A format during one pass over the log. What it remembers is lost with the pass: at the next one it reads it again. */
@@ -102,6 +105,8 @@ export type FormatPass = {
 export type Format = {
   /** Patterns of the kinds that it makes requests of; absent: all. Other events are not read. */
   kinds?(sink: FormattedSink): readonly string[];
+  /** Which of these it needs; absent: all. */
+  needs?(event: Event): boolean;
   open(sink: FormattedSink, reader: FormatReader, opening: FormatOpening): FormatPass;
   /** A request that says nothing happened, by which `tapedeck sink test` and a suspicion learn whether a target is well. */
   test(at: Date, sink: FormattedSink): SinkRequest;

@@ -5,7 +5,18 @@ const refuse = (): never => {
 };
 
 /** For a format that needs nothing but the events. */
-export const noReader: FormatReader = { history: refuse, historyBatches: refuse, lastMatch: refuse, read: refuse };
+export const noReader: FormatReader = {
+  history: refuse,
+  historyBatches: refuse,
+  lastMatch: refuse,
+  now: refuse,
+  read: refuse,
+};
 
 /** A first pass, in which no cause is known. */
-export const firstOpening: FormatOpening = { memory: undefined, causeOf: async () => undefined, intervalMs: 60_000 };
+export const firstOpening: FormatOpening = {
+  memory: undefined,
+  causeOf: async () => undefined,
+  intervalMs: 60_000,
+  lateMs: 5_000,
+};

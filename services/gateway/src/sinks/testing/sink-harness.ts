@@ -24,6 +24,7 @@ export const shortTimes: Partial<SinkTimes> = {
   retryMs: 10,
   maxRetryMs: 40,
   requestMs: 5_000,
+  lateMs: 200,
 };
 
 export type SinkHarness = Awaited<ReturnType<typeof startSinkHarness>>;

@@ -3,7 +3,7 @@ import { operationKinds } from "@tapedeck/shared/events/kinds";
 /** What traces are made of. */
 export const readKinds: readonly string[] = [
   ...operationKinds.map((kind) => `${kind}.*`),
-  ...["session.started", "session.labelled", "session.ended", "session.lost"],
+  ...["session.started", "session.labelled", "session.ended", "session.lost", "mirror.received"],
 ];
 
 const ends = ["loop.succeeded", "loop.failed", "command.finished", "pod.exited", "session.ended", "session.lost"];

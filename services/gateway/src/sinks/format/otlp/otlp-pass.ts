@@ -28,9 +28,9 @@ export class OtlpPass implements FormatPass {
   readonly #traces: TraceReader;
   readonly #turns = new Semaphore(readsAtOnce);
 
-  constructor(sink: FormattedSink, reader: FormatReader) {
+  constructor(sink: FormattedSink, reader: FormatReader, lateMs: number) {
     this.#sink = sink;
-    this.#traces = new TraceReader(sink, reader);
+    this.#traces = new TraceReader(sink, reader, lateMs);
   }
 
   async requests(events: readonly SinkEvent[], signal: AbortSignal): Promise<readonly SinkRequest[]> {

@@ -37,6 +37,13 @@ const loopOf = (loop: number, steps = 1) => [
   eventOf("loop.succeeded", loop),
 ];
 
+/** v2's report of the loop's end. */
+const endOnV2 = (loop: number, verb = "Succeeded") => {
+  const value = { what: "taskEvent", status: verb, task_id: `DevLoop-${loop}`, subtask_id: "" };
+  const operation = { kind: "loop", subject: "", runner: 1, loop };
+  return eventOf("mirror.received", loop, { channel: "v2", operation, detail: { $case: "mirror", value } });
+};
+
 const started = eventOf("session.started", 0, { operation: undefined });
 
 /** A sink that reads each run from the log: it follows nothing but ends. */
@@ -56,7 +63,8 @@ async function requestsOf(sink: FormattedSink, log: ReturnType<typeof listedLog>
   const events = log.recorded
     .filter(({ event }) => kinds === undefined || event.kind === kinds)
     .map((recorded) => ({ recorded, position: formatPosition({ epoch, offset: recorded.offset }) }));
-  const requests = await otlp.open(sink, log.reader, firstOpening).requests(events, never);
+  const opening = { ...firstOpening, lateMs: 50 };
+  const requests = await otlp.open(sink, log.reader, opening).requests(events, never);
   return requests.map(({ body, covers }) => ({
     covers,
     traces: ExportTraceServiceRequest.decode(gunzipSync(body)).resource_spans.map(
@@ -86,9 +94,9 @@ it("reads a loop back by ranges that grow until its beginning, and not the log",
 });
 
 it("remembers the runs that it follows, and reads none of them", async () => {
-  const log = listedLog([started, ...loopOf(1), ...loopOf(2)]);
+  const log = listedLog([started, ...loopOf(1), endOnV2(1), ...loopOf(2), endOnV2(2)]);
   const [request] = await requestsOf(following, log);
-  expect(request).toEqual({ covers: 7, traces: Array(2).fill(["RUN shop", "build a0"]) });
+  expect(request).toEqual({ covers: 9, traces: Array(2).fill(["RUN shop", "build a0"]) });
   expect(log.reads).toEqual([]);
 });
 

@@ -1,6 +1,7 @@
 import { gzipSync } from "node:zlib";
 import { Status } from "@tapedeck/proto/google/rpc/status";
 import { ExportTraceServiceResponse } from "@tapedeck/proto/opentelemetry/proto/collector/trace/v1/trace_service";
+import { endsLoopOnV2 } from "@tapedeck/shared/events/loop-end";
 import { ulid } from "ulid";
 import type { ReceivedAnswer } from "../../target/http-target.ts";
 import type { Format } from "../format.ts";
@@ -10,7 +11,8 @@ import { OtlpPass, otlpHeaders } from "./otlp-pass.ts";
 /** OTLP/HTTP with protobuf, compressed with gzip: a trace for each loop, command and run of a pod. */
 export const otlp: Format = {
   kinds: () => readKinds,
-  open: (sink, reader) => new OtlpPass(sink, reader),
+  needs: (event) => event.kind !== "mirror.received" || endsLoopOnV2(event),
+  open: (sink, reader, { lateMs }) => new OtlpPass(sink, reader, lateMs),
   // An export without spans is one that has nothing to say.
   test: (at) => ({
     id: `test_${ulid(at.getTime())}`,

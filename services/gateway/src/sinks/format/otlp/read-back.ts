@@ -1,5 +1,5 @@
 import { toSubjects } from "@tapedeck/shared/filter/subjects";
-import type { RecordedEvent } from "@tapedeck/shared/log/log";
+import type { ReadFrom, RecordedEvent } from "@tapedeck/shared/log/log";
 import { logStart, messagesBefore, type Offset } from "@tapedeck/shared/log/offset";
 import { OutOfRangeError } from "@tapedeck/shared/log/out-of-range";
 import { offsetAfterLoss } from "../../delivery/start-offset.ts";
@@ -58,36 +58,46 @@ async function readFrom(
   signal: AbortSignal,
 ): Promise<ReadBack> {
   const subjects = toSubjects({ sources: [source], kinds }, workspace);
-  let after = from;
   let isWhole = false;
   let left = 0;
   let kept = 0;
   let checkAt = 0;
   let events: RecordedEvent[] = [];
-  for (;;) {
+  for await (const recorded of keptEvents(reader, { afterOffset: from, subjects }, until, signal)) {
+    if (isBeginning(recorded.event)) {
+      isWhole = true;
+      [events, left] = [[], 0];
+    }
+    if (!isKept(recorded.event)) continue;
+    kept++;
+    if (events.length >= maxEventsRead && kept >= checkAt) {
+      events = [...needed(events)];
+      checkAt = kept + betweenChecks;
+    }
+    if (events.length < maxEventsRead) events.push(withoutOriginal(recorded));
+    else left++;
+  }
+  return { events, isWhole, left };
+}
+
+/** The events of a range, without those that the log has lost. */
+export async function* keptEvents(
+  reader: Pick<FormatReader, "historyBatches">,
+  { afterOffset, subjects }: ReadFrom,
+  until: Offset,
+  signal: AbortSignal,
+): AsyncGenerator<RecordedEvent, void> {
+  for (let after = afterOffset; ; ) {
     try {
       for await (const batch of reader.historyBatches({ afterOffset: after, subjects }, until, signal)) {
         for (const held of batch) {
           after = held.offset;
           const recorded = held.decode();
-          if (recorded === undefined) continue;
-          if (isBeginning(recorded.event)) {
-            isWhole = true;
-            [events, left] = [[], 0];
-          }
-          if (!isKept(recorded.event)) continue;
-          kept++;
-          if (events.length >= maxEventsRead && kept >= checkAt) {
-            events = [...needed(events)];
-            checkAt = kept + betweenChecks;
-          }
-          if (events.length < maxEventsRead) events.push(withoutOriginal(recorded));
-          else left++;
+          if (recorded !== undefined) yield recorded;
         }
       }
-      return { events, isWhole, left };
+      return;
     } catch (error) {
-      // What the log has lost is not sent; the rest is.
       if (!(error instanceof OutOfRangeError)) throw error;
       const next = offsetAfterLoss(error);
       if (next <= after) throw error;

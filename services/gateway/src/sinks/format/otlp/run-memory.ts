@@ -1,6 +1,8 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { endsLoopOnV2 } from "@tapedeck/shared/events/loop-end";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import type { Offset } from "@tapedeck/shared/log/offset";
+import { isLate } from "./late-events.ts";
 import { stepOf } from "./operations.ts";
 import { maxEventsRead, withoutOriginal } from "./read-back.ts";
 import { isBeginningOf, isSessionStart, runWith } from "./run-scopes.ts";
@@ -9,7 +11,12 @@ import { type RunKey, runText } from "./trace-ids.ts";
 /** Events that are remembered, at most. Those of the runs that have been silent longest are forgotten first. */
 const maxEvents = 50_000;
 
-type Remembered = { readonly events: RecordedEvent[]; last: Offset };
+type Remembered = {
+  readonly events: RecordedEvent[];
+  last: Offset;
+  /** v2's first report that the loop is over. */
+  endOnV2?: RecordedEvent;
+};
 
 /**
  * The events of runs whose beginning this pass has seen. A run that is not here is read from the log, which gives the same: the memory
@@ -32,6 +39,7 @@ export class RunMemory {
     if (known === undefined || known.last >= offset) return;
     known.last = offset;
     this.#runs.delete(text);
+    if (endsLoopOnV2(event)) known.endOnV2 ??= withoutOriginal(recorded);
     if (stepOf(event) !== undefined) {
       if (known.events.length >= maxEventsRead) {
         this.#count -= known.events.length;
@@ -48,6 +56,14 @@ export class RunMemory {
   /** The events of a run up to one of them; undefined: its beginning was not seen. */
   eventsOf(key: RunKey, until: Offset): readonly RecordedEvent[] | undefined {
     return this.#runs.get(runText(key))?.events.filter(({ offset }) => offset <= until);
+  }
+
+  /** The steps of a loop that v2 reports after v1's end of it, and in time; undefined: v2 has not reported the end until then. */
+  lateEventsOf(run: RunKey, end: RecordedEvent, lateMs: number): readonly RecordedEvent[] | undefined {
+    const { events = [], endOnV2 } = this.#runs.get(runText(run)) ?? {};
+    if (endOnV2 === undefined || endOnV2.recordedAt.getTime() > end.recordedAt.getTime() + lateMs) return undefined;
+    const isBetween = ({ offset }: RecordedEvent) => offset > end.offset && offset < endOnV2.offset;
+    return events.filter((one) => isBetween(one) && isLate(run, end.event, one.event));
   }
 
   /** The last loop of a session, or the session itself if it has none; undefined: not known. */

@@ -3,7 +3,7 @@ import type { ReadBackRequest } from "./read-back.ts";
 import type { RunKey } from "./trace-ids.ts";
 
 /** The kinds that the operations of each kind of run have. */
-const kindsOf = {
+export const kindsOf = {
   loop: ["loop", "init", "build", "test", "render", "deploy", "verify", "exec", "check", "sync"],
   session: ["loop", "init", "build", "test", "render", "deploy", "verify", "exec", "check", "sync"],
   command: ["job", "command"],
@@ -107,6 +107,10 @@ export function isBeginningOf(run: RunKey, event: Event): boolean {
     case "pod":
       return event.kind === "pod.started";
   }
+}
+
+export function endsSession({ kind }: Event): boolean {
+  return kind === "session.ended" || kind === "session.lost";
 }
 
 export function isSessionStart(session: string, { kind, session: of }: Event): boolean {

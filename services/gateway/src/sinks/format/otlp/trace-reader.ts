@@ -1,12 +1,24 @@
 import type { ResourceSpans } from "@tapedeck/proto/opentelemetry/proto/trace/v1/trace";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { endsLoopOnV2 } from "@tapedeck/shared/events/loop-end";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { logStart } from "@tapedeck/shared/log/offset";
 import type { FormatReader, FormattedSink } from "../format.ts";
+import { isLate, mayHaveLateEvents, readLateEvents } from "./late-events.ts";
 import { type Operation, operationOf, operationsOf, type Result, stepOf, timeOf } from "./operations.ts";
 import { type ReadBack, readBack } from "./read-back.ts";
 import { RunMemory } from "./run-memory.ts";
-import { belongsTo, instanceOf, lastLoopScope, runOf, type Scope, scopeOf, sessionScope } from "./run-scopes.ts";
+import {
+  belongsTo,
+  endsSession,
+  instanceOf,
+  lastLoopScope,
+  runOf,
+  runWith,
+  type Scope,
+  scopeOf,
+  sessionScope,
+} from "./run-scopes.ts";
 import { type SessionFacts, SessionReader } from "./session-facts.ts";
 import { type Run, resourceSpansOf } from "./spans.ts";
 import { type RunKey, runText } from "./trace-ids.ts";
@@ -21,11 +33,13 @@ export class TraceReader {
   readonly #memory = new RunMemory();
   /** The pass gives all events of the runs, and not only some by their kinds. */
   readonly #followsAll: boolean;
+  readonly #lateMs: number;
 
-  constructor(sink: FormattedSink, reader: FormatReader) {
+  constructor(sink: FormattedSink, reader: FormatReader, lateMs: number) {
     const { kinds, subjects, outcomes } = sink.filter;
     this.#sink = sink;
     this.#reader = reader;
+    this.#lateMs = lateMs;
     this.#followsAll = kinds === undefined && subjects === undefined && outcomes === undefined;
     this.#sessions = new SessionReader(reader, sink.workspace, this.#followsAll);
   }
@@ -38,7 +52,8 @@ export class TraceReader {
   }
 
   isOfInterest(event: Event): boolean {
-    return endsSession(event) || (stepOf(event) !== undefined && (this.#sink.live || runOf(event) !== undefined));
+    if (endsSession(event) || endsLoopOnV2(event)) return true;
+    return stepOf(event) !== undefined && (this.#sink.live || runOf(event) !== undefined);
   }
 
   async at(recorded: RecordedEvent, signal: AbortSignal): Promise<readonly ResourceSpans[]> {
@@ -49,6 +64,7 @@ export class TraceReader {
 
   async #runsAt(recorded: RecordedEvent, signal: AbortSignal): Promise<readonly Run[]> {
     const { event } = recorded;
+    if (endsLoopOnV2(event)) return this.#completedLoop(recorded, signal);
     const step = stepOf(event);
     if (step === undefined) return [];
     const own = runOf(event);
@@ -63,17 +79,29 @@ export class TraceReader {
     const isRead = events.some(({ offset }) => offset === recorded.offset);
     // Its session may have been erased after this event was read.
     if (!isRead && (await Array.fromAsync(this.#reader.read([recorded.offset], signal))).length === 0) return [];
-    const run = await this.#run(key, isRead ? events : [...events, recorded], recorded, signal);
+    const late = await this.#lateEventsOf(key, recorded, signal);
+    const run = await this.#run(key, [...events, ...(isRead ? [] : [recorded]), ...late], recorded, signal);
     return [left === 0 ? run : { ...run, missing: { ...run.missing, events: left } }];
   }
 
-  /** The loop before this one, if its end was not recorded. */
+  /** A loop that was sent without what v2 reports of it, because that took too long. */
+  async #completedLoop(recorded: RecordedEvent, signal: AbortSignal): Promise<readonly Run[]> {
+    const key = runWith(recorded.event);
+    if (key?.kind !== "loop") return [];
+    const { events } = await this.#eventsOf(key, recorded, signal);
+    const end = lastEnd(key, events);
+    if (end === undefined || recorded.recordedAt.getTime() <= end.recordedAt.getTime() + this.#lateMs) return [];
+    return [await this.#run(key, events, end, signal)];
+  }
+
+  /** The loop before this one, if its end was not recorded, or if a step that began after it has none. */
   async #unendedLoop(key: RunKey, recorded: RecordedEvent, signal: AbortSignal): Promise<readonly Run[]> {
     const before = { ...key, loop: key.loop - 1 };
     if (before.loop < 1) return [];
     const { events } = await this.#eventsOf(before, recorded, signal);
-    if (events.length === 0 || hasEnd(before, events)) return [];
-    return [await this.#run(before, events, recorded, signal, "not_observed")];
+    if (events.length === 0 || isClosed(before, events)) return [];
+    const late = await this.#lateEventsOf(before, recorded, signal);
+    return [await this.#run(before, [...events, ...late], recorded, signal, "not_observed")];
   }
 
   /** What a session leaves unended, or all that it did, if it had no loops. */
@@ -98,12 +126,15 @@ export class TraceReader {
     const last = this.#memory.lastRunOf(session, recorded.offset);
     const known = last && this.#memory.eventsOf(last, recorded.offset);
     const events = known ?? (await this.#read(lastLoopScope(session), recorded, signal)).events;
-    const loop = events.findLast(({ event }) => (event.operation?.loop ?? 0) > 0 && stepOf(event) !== undefined);
+    const hasLoop = ({ event }: RecordedEvent) => (event.operation?.loop ?? 0) > 0 && stepOf(event) !== undefined;
+    // What v2 reports of the loop before may come last.
+    const loop =
+      events.findLast((one) => one.event.kind === "loop.started" && hasLoop(one)) ?? events.findLast(hasLoop);
     const { runner = 0, loop: number = 0 } = loop?.event.operation ?? {};
     const isLoop = loop !== undefined;
     const key: RunKey = { kind: isLoop ? "loop" : "session", session, runner, loop: number, instance: "" };
     const own = events.filter(({ event }) => belongsTo(key, event));
-    if (isLoop ? hasEnd(key, own) : operationsOf(own).length === 0) return [];
+    if (isLoop ? isClosed(key, own) : operationsOf(own).length === 0) return [];
     return [await this.#run(key, own, recorded, signal, ending)];
   }
 
@@ -113,17 +144,22 @@ export class TraceReader {
     return { key, source: recorded.event.source, session, root, tasks: [], missing: { beginning: false } };
   }
 
-  /** A step of a loop, or an app of a pod, that has begun. Its run has been sent. */
+  /** A step that has begun. The first one of a command without loops comes with the root, which has no event of its own. */
   async #liveTask(recorded: RecordedEvent, signal: AbortSignal): Promise<readonly Run[]> {
-    const { session, source, operation } = recorded.event;
-    const isApp = operation?.kind === "app";
-    if (operation === undefined || (operation.loop === 0 && !isApp)) return [];
-    const { runner, loop, subject } = operation;
-    const [pod = ""] = subject.split("/");
-    const key: RunKey = { kind: isApp ? "pod" : "loop", session, runner, loop, instance: isApp ? pod : "" };
-    const task = { ...operationOf(recorded), startedAt: timeOf(recorded) };
-    const facts = await this.#sessions.at(recorded, undefined, signal);
-    return [{ key, source, session: facts, root: undefined, tasks: [task], missing: { beginning: false } }];
+    const { source, detail } = recorded.event;
+    const key = runWith(recorded.event);
+    // A job that is no command's is in no trace.
+    if (key === undefined || (detail?.$case === "job" && detail.value.operation !== "command")) return [];
+    const events =
+      key.kind === "loop" || key.kind === "session" ? await this.#eventsOf(key, recorded, signal) : nothing;
+    // It was sent with its end.
+    const end = lastEnd(key, events.events);
+    if (end !== undefined && isLate(key, end.event, recorded.event)) return [];
+    const begun = { ...operationOf(recorded), startedAt: timeOf(recorded) };
+    const session = await this.#sessions.at(recorded, undefined, signal);
+    const isFirst = key.kind === "session" && events.events.length <= 1;
+    const root = isFirst ? { ...begun, startedAt: session.startedAt } : undefined;
+    return [{ key, source, session, root, tasks: [begun], missing: { beginning: false } }];
   }
 
   async #run(
@@ -139,7 +175,8 @@ export class TraceReader {
     const session = await this.#sessions.at(last, own?.startedAt, signal);
     const root = key.kind === "session" ? rootOfSession(operations, last, session) : rootOf(own, operations, last);
     const tasks = operations.filter((one) => !isRoot(one)).map((one) => endedWith(one, root));
-    const missing = { beginning: root.startedAt === undefined, ...(ending && { end: ending }) };
+    const isEndMissing = ending !== undefined && own?.result === undefined;
+    const missing = { beginning: root.startedAt === undefined, ...(isEndMissing && { end: ending }) };
     const startedAt = root.startedAt ?? earliestOf(operations);
     const isWhole = key.kind === "session" && last.event.kind === "session.ended";
     return {
@@ -157,11 +194,21 @@ export class TraceReader {
     return known === undefined ? this.#read(scopeOf(key), recorded, signal) : { events: known, left: 0 };
   }
 
+  async #lateEventsOf(run: RunKey, end: RecordedEvent, signal: AbortSignal): Promise<readonly RecordedEvent[]> {
+    if (!mayHaveLateEvents(run, end.event)) return [];
+    const known = this.#memory.lateEventsOf(run, end, this.#lateMs);
+    if (known !== undefined) return known;
+    const { workspace } = this.#sink;
+    return readLateEvents(this.#reader, { workspace, run, end, lateMs: this.#lateMs }, signal);
+  }
+
   #read(scope: Scope, { event, offset }: RecordedEvent, signal: AbortSignal): Promise<ReadBack> {
     const { workspace } = this.#sink;
     return readBack(this.#reader, { workspace, source: event.source, until: offset, ...scope }, signal);
   }
 }
+
+const nothing: Pick<ReadBack, "events"> = { events: [] };
 
 type OpenRun = { readonly key: RunKey; readonly events: RecordedEvent[] };
 
@@ -179,15 +226,19 @@ function openRuns(events: readonly RecordedEvent[], ended: Set<string>): Readonl
   return runs;
 }
 
-export function endsSession({ kind }: Event): boolean {
-  return kind === "session.ended" || kind === "session.lost";
-}
-
-function hasEnd(key: RunKey, events: readonly RecordedEvent[]): boolean {
-  return events.some(({ event }) => {
+function lastEnd(key: RunKey, events: readonly RecordedEvent[]): RecordedEvent | undefined {
+  return events.findLast(({ event }) => {
     const run = event.injected ? undefined : runOf(event);
     return run !== undefined && runText(run) === runText(key) && stepOf(event)?.does === "end";
   });
+}
+
+/** Whether a run has an end, and what has begun after it has one, too. */
+function isClosed(key: RunKey, events: readonly RecordedEvent[]): boolean {
+  const end = lastEnd(key, events);
+  if (end === undefined) return false;
+  const later = events.filter(({ event, offset }) => offset > end.offset && event.channel === end.event.channel);
+  return operationsOf(later).every(({ result }) => result !== undefined);
 }
 
 /** An operation that has not ended ends with its run: with the session's end it was given up, else nobody has seen how. */

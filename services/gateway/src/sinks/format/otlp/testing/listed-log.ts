@@ -22,6 +22,7 @@ export function listedLog(events: readonly Event[], { firstKept = 1 } = {}) {
     history: () => refuse(),
     /** For the subjects of sessions, the only ones that formats ask for. */
     lastMatch: async () => recorded.findLast(({ event }) => event.kind.startsWith("session."))?.offset ?? logStart,
+    now: async () => ({ at: new Date(recorded.length), lastOffset: recorded.at(-1)?.offset ?? logStart }),
     async *historyBatches({ afterOffset }, until) {
       const first = offsetOf(firstKept);
       if (afterOffset !== logStart && afterOffset < first - 1) throw dropped(afterOffset, (first - 1) as Offset);
