@@ -377,7 +377,7 @@ function loopsThatV2ReportsLate(script: Scenario) {
   ];
 }
 
-it("sends what v2 reports of a loop after v1's end of it, again after a rewind, and with a filter by kinds", async () => {
+it("sends what v2 reports of a loop after v1's end of it, also after a rewind and with a filter", async () => {
   const script = scenario(newSource());
   const sink = await addSink(script);
   const kinds = ["loop.failed", "loop.succeeded"];

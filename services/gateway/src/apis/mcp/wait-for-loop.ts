@@ -1,7 +1,9 @@
 import type { EventJson } from "@tapedeck/shared/events/json";
 import { parseFilter } from "@tapedeck/shared/filter/filter";
+import { delay } from "@tapedeck/shared/sync/delay";
 import { timeoutSignal } from "@tapedeck/shared/sync/timers";
 import { z } from "zod";
+import { lateOnV2 } from "../skaffold/late-on-v2.ts";
 import { comparisonJson } from "../tapedeck/compare/comparison-json.ts";
 import { allOf } from "../tapedeck/messages.ts";
 import { when } from "../tapedeck/parameter-schemas.ts";
@@ -48,7 +50,7 @@ export const waitForLoop = tool({
 /** How what ended went, and why. */
 async function endText(call: McpCall, event: EventJson, tokens: number): Promise<string> {
   const { position, source, session = "", kind, outcome, operation } = event;
-  const context = { ...call.context, minPosition: position };
+  const context = { ...call.context, minPosition: await completeAt(call, event) };
   const foot = { position, again: "wait `after` it for the next" };
   const isCommand = kind === "command.finished";
   if (isCommand && outcome !== "failed") {
@@ -61,6 +63,25 @@ async function endText(call: McpCall, event: EventJson, tokens: number): Promise
   const isOver = kind === "session.ended" || kind === "session.lost";
   const how = isOver ? `The process is over: ${quoted(event.summary)}.` : undefined;
   return whyText(call, comparison, tokens, { ...foot, how });
+}
+
+/** v2 of Skaffold may report a little later what belongs to a loop, such as its rendering. */
+const lateMs = 1_000;
+const pollMs = 50;
+
+/** Where everything is recorded that belongs to what ended; or what is after a moment, where only v1 is recorded. */
+async function completeAt({ apis, context }: McpCall, event: EventJson): Promise<string> {
+  const { position, session = "", kind, operation, channel } = event;
+  if (!kind.startsWith("loop.") || operation === undefined || channel !== "v1") return position;
+  const { workspace, signal } = context;
+  const loop = { session, runner: Number(operation.runner), loop: Number(operation.loop), end: position };
+  const dueAt = Date.parse(event.recordedAt) + lateMs;
+  const waitsUntil = performance.now() + lateMs;
+  for (;;) {
+    const late = await lateOnV2((page) => apis.tapedeck.events(page, context), loop, { workspace, signal });
+    if (late.isOver || Date.now() > dueAt || performance.now() > waitsUntil) return late.position;
+    await delay(pollMs, signal);
+  }
 }
 
 function loopOf({ session = "", kind, operation }: EventJson): string | undefined {

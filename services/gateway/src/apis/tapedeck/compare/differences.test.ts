@@ -343,6 +343,21 @@ it("equal sides have no differences, and all that was compared counts", () => {
   expect(same).toContainEqual({ kind: "failure", subject: "failure", value: "none" });
 });
 
+it("a setting of an artifact that only v2 reports is no difference where one side's v2 is silent", () => {
+  const left = {
+    ...good,
+    settings: named({ "build.type": "LOCAL", "build.web.context": "web", "render.kubectl": "1" }),
+  };
+  const right = { ...good, settings: named({ "build.type": "LOCAL", "render.kubectl": "2" }) };
+  const subjects = differencesOf(left, right).differences.map(({ subject }) => subject);
+  expect(subjects).toEqual(["render.kubectl"]);
+  const other = {
+    ...right,
+    settings: named({ "build.type": "LOCAL", "build.api.context": "api", "render.kubectl": "1" }),
+  };
+  expect(differencesOf(left, other).differences.map(({ subject }) => subject)).toContain("build.web.context");
+});
+
 it("a step after the failed one is no difference: it did not happen", () => {
   const left = broken(laterLoop, failed("build", "exit status 1", { subject: "api" }));
   expect(differencesOf(left, good).differences.map(({ kind }) => kind)).toEqual(["failure"]);

@@ -10,6 +10,7 @@ import { msOfTimestamp } from "@tapedeck/shared/time/timestamp";
 import type { CallContext } from "../../../call-context.ts";
 import type { QueryClient } from "../../../query-client.ts";
 import { nameOf } from "../../resolve-source.ts";
+import { type LateOnV2, lateOnV2 } from "../../skaffold/late-on-v2.ts";
 import type { EventsPageRequest } from "../events-page.ts";
 import type { Page } from "../lists.ts";
 import { type LoadedState, type StateItem, stateJson } from "../state.ts";
@@ -46,17 +47,15 @@ export async function readSummary(
   const { session, unit, position } = side;
   const { upstream } = sourceParts(nameOf(session));
   const reading = { deps, context, side };
-  const [steps, history, events, configuredAt, checkout, state] = await Promise.all([
+  const late = readLate(reading);
+  const [steps, history, events, configuredAt, checkout, { json, manifests }] = await Promise.all([
     readSteps(reading),
     readHistory(reading),
-    readEvents(reading),
+    late.then((known) => readEvents(reading, known)),
     readConfigured(reading),
     readCheckout(reading),
-    deps.readState({ ...context, source: session.source, session: session.session, at: position }),
+    late.then((known) => readState(reading, known)),
   ]);
-  const json = stateJson(state.upstream, state.rows);
-  const manifests = podManifests(state.rows);
-  state.done();
   const known = stateSummary(upstream, json, position, configuredAt, manifests);
   const own = steps.length > 0 ? steps : unit === undefined ? [] : [unit];
   const started = (value: string): Found => ({ value, position: session.start_position });
@@ -91,6 +90,32 @@ function commandOf({ unit }: Side, events: readonly EventJson[]): Found | undefi
     ?.args;
   if (!Array.isArray(args)) return undefined;
   return { value: [unit.subject, ...args.map(String)].join(" "), position: unit.start_position };
+}
+
+/** What v2 of Skaffold reported of the loop after v1's end of it; undefined where there is nothing of the kind. */
+async function readLate({ deps, context, side: { session, unit } }: Reading): Promise<LateOnV2 | undefined> {
+  if (unit?.kind !== "loop" || unit.end_position === "") return undefined;
+  const { runner, loop, end_position: end } = unit;
+  return lateOnV2(deps.events, { session: session.session, runner, loop, end }, context);
+}
+
+type ReadState = { readonly json: object; readonly manifests: ReturnType<typeof podManifests> };
+
+/** The state at the side's end: that of each of Skaffold's APIs as of the end on its own stream. */
+async function readState({ deps, context, side }: Reading, late: LateOnV2 | undefined): Promise<ReadState> {
+  const { source, session } = side.session;
+  const stateAt = async (at: string): Promise<ReadState> => {
+    const state = await deps.readState({ ...context, source, session, at });
+    try {
+      return { json: stateJson(state.upstream, state.rows), manifests: podManifests(state.rows) };
+    } finally {
+      state.done();
+    }
+  };
+  const known = await stateAt(side.position);
+  if (late === undefined || !late.changesState) return known;
+  const { json } = await stateAt(late.position);
+  return { ...known, json: { ...known.json, ...("v2" in json && { v2: json.v2 }) } };
 }
 
 /** rkt's manifests by the id of their pod. Only a state's rows have them. */
@@ -208,16 +233,15 @@ function eventsOf(
 }
 
 /** The failures in the loop, the reports about its resources, and the end of a command. */
-function readEvents(reading: Reading): Promise<readonly EventJson[]> {
+async function readEvents(reading: Reading, late: LateOnV2 | undefined): Promise<readonly EventJson[]> {
   const { session, unit, position } = reading.side;
   const after = unit?.start_position || session.start_position;
-  return eventsOf(reading, {
-    kinds: ["*.failed", "resource.*", "command.finished"],
-    after,
-    until: position,
-    limit: max.events,
-    last: max.events,
-  });
+  const request = { kinds: ["*.failed", "resource.*", "command.finished"], limit: max.events, last: max.events };
+  const [events, more] = await Promise.all([
+    eventsOf(reading, { ...request, after, until: position }),
+    late === undefined ? [] : eventsOf(reading, { ...request, after: position, until: late.position }),
+  ]);
+  return [...events, ...more.filter(({ channel }) => channel === "v2")];
 }
 
 /** Where the configuration was recorded that the loop had. */

@@ -42,12 +42,23 @@ const appOf = (name: string) => name.split(".")[0] ?? "";
 function isSaidElsewhere(pair: Pair, left: SideSummary, right: SideSummary): boolean {
   const [area, name] = partsOf(pair);
   const isOnOneSide = (of: (summary: SideSummary) => boolean | undefined) => of(left) !== of(right);
-  if (area === "build") return isOnOneSide(({ artifacts }) => artifacts?.has(name.replace(/\.[^.]*$/, "")));
+  if (area === "build") {
+    const isOfArtifact = ownOfArtifact.test(pair.subject);
+    // Only v2 of Skaffold reports these, and it may have been silent until then.
+    if (isOfArtifact && isMissing(pair) && !knowsArtifacts(pair.left === undefined ? left : right)) return true;
+    return isOnOneSide(({ artifacts }) => artifacts?.has(name.replace(/\.[^.]*$/, "")));
+  }
   if (area === "arch") return isMissing(pair);
   if (area === "content")
     return isMissing(pair) || isOther(`image.${name}`, left, right) || isOther(`arch.${name}`, left, right);
   if (!ofApp.includes(area)) return false;
   return isOnOneSide(({ resources }) => resources.has(appOf(name))) || (area === "network" && isMissing(pair));
+}
+
+const ownOfArtifact = /^build\..+\.(?:type|context|dockerfile)$/;
+
+function knowsArtifacts({ settings }: SideSummary): boolean {
+  return [...settings.keys()].some((setting) => ownOfArtifact.test(setting));
 }
 
 function isOfOtherBuilder({ subject }: Pair, left: SideSummary, right: SideSummary): boolean {
