@@ -12,8 +12,9 @@ export function withCacheHit(recording: RecordedUpstream, from: number): Recorde
   const missed = miss === undefined ? undefined : Event.decode(miss.bytes).event_type;
   if (miss === undefined || missed?.$case !== "buildSubtaskEvent") return recording;
   const { artifact, task_id: task } = missed.value;
+  const loop = v1.findLast(({ at, bytes }) => at <= miss.at && isLoopStart(bytes))?.at ?? from;
   const next = v1.find(({ at, bytes }) => at > miss.at && isLoopStart(bytes))?.at ?? Number.POSITIVE_INFINITY;
-  const isInLoop = ({ at }: RecordedMessage) => at >= from && at < next;
+  const isInLoop = ({ at }: RecordedMessage) => at >= loop && at < next;
   return {
     ...recording,
     messages: {
