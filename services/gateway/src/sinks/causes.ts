@@ -8,6 +8,8 @@ import type { CauseOf, FailedOperation } from "./format/format.ts";
 
 /** The output that says why, and the step that failed, may be recorded after the failure. */
 const outputMs = 250;
+/** The least time for that, where older failures would be late. */
+const leastOutputMs = 100;
 
 /** What is not complete by then is read again after this time. */
 const againMs = 150;
@@ -32,9 +34,10 @@ export function causeReader(query: Pick<QueryClient, "listOperations">): CauseOf
     const { recordedAt, oldestRecordedAt, loop } = operation;
     const asked = Date.now();
     const isSettled = asked - recordedAt > settledMs;
-    // The clock of the log may be ahead of this one.
-    await delay(Math.min(Math.max(0, recordedAt + outputMs - asked), outputMs), signal);
     const until = Math.min(oldestRecordedAt, asked) + completeMs;
+    // The clock of the log may be ahead of this one, and others may have waited already.
+    const ofOutput = Math.min(Math.max(0, recordedAt + outputMs - asked), outputMs);
+    await delay(Math.min(ofOutput, Math.max(leastOutputMs, until - asked)), signal);
     const over = AbortSignal.any([signal, timeoutSignal(Math.max(answerMs, until - Date.now()))]);
     let known: Known | undefined;
     for (;;) {
