@@ -23,13 +23,13 @@ const step = (kind: string, position: number, text = "", subject = "web") =>
   });
 
 /** What is known of a loop that failed at this time, where query has these answers, one after the other. */
-async function causeOf(answers: readonly (readonly Operation[])[], { recordedAt = Date.now(), loop = 1 } = {}) {
+async function causeOf(answers: readonly (readonly Operation[])[], { recordedAt = Date.now(), kind = "loop" } = {}) {
   let asked = 0;
   const listOperations = async () => {
     const items = answers[Math.min(asked++, answers.length - 1)] ?? [];
     return { items: items.toReversed(), position: "" } as never;
   };
-  const operation = { workspace: "default", session: "s", kind: loop > 0 ? "loop" : "command", runner: 1, loop };
+  const operation = { workspace: "default", session: "s", kind, runner: 1, loop: kind === "loop" ? 1 : 0 };
   const at = { position: "p11", recordedAt, oldestRecordedAt: recordedAt };
   return causeReader({ listOperations })({ ...operation, ...at }, signal);
 }
@@ -71,6 +71,20 @@ it("a command whose output is recorded after its end is asked about again, for l
   const began = Date.now();
   const silent = step("command", 1, "The command responded with a non-zero exit status.", "up");
   const told = step("command", 1, "web2: E: Unable to locate package nope", "up");
-  expect(await causeOf([[], [silent], [told]], { loop: 0 })).toMatchObject({ what: "", text: told.cause?.text });
-  expect(await causeOf([[silent]], { loop: 0, recordedAt: began - 500 })).toMatchObject({ text: "" });
+  expect(await causeOf([[], [silent], [told]], { kind: "command" })).toMatchObject({
+    what: "",
+    text: told.cause?.text,
+  });
+  expect(await causeOf([[silent]], { kind: "command", recordedAt: began - 500 })).toMatchObject({
+    text: silent.cause?.text,
+  });
+});
+
+it("a pod has the cause of that of its apps which failed first", async () => {
+  const others = [step("app", 0, "exited with 9", "u-2/batch"), step("app", 3, "exited with 15", "u-1/sidecar")];
+  const pod = { ...step("pod", 1, "", "u-1"), start_position: "p00" };
+  const app = step("app", 0, "exited with 7", "u-1/batch");
+  expect(await causeOf([[...others, app, pod]], { kind: "pod" })).toMatchObject({
+    text: "batch: exited with 7",
+  });
 });

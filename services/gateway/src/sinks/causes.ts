@@ -1,4 +1,4 @@
-import { saysWhy } from "@tapedeck/explain";
+import { saysNothing, saysWhy } from "@tapedeck/explain";
 import type { Operation } from "@tapedeck/proto/tapedeck/v1/lists";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { timeoutSignal } from "@tapedeck/shared/sync/timers";
@@ -47,7 +47,8 @@ export function causeReader(query: Pick<QueryClient, "listOperations">): CauseOf
       await delay(againMs, over);
     }
     // The rest of the output may say why: what has been read of it may be no more than a piece of a line.
-    return known === undefined || isSettled || saysWhy(known.text) ? known : { ...known, text: "", place: "" };
+    if (known === undefined || isSettled || saysWhy(known.text) || saysNothing(known.text)) return known;
+    return { ...known, text: "", place: "" };
   };
 }
 
@@ -60,18 +61,31 @@ async function readCause(
     workspace,
     sessions: [session],
     min_position: position,
-    ...(isLoop ? { runner, loop, limit: maxSteps } : { kinds: [kind], outcomes: ["failed"], limit: 100 }),
+    ...(isLoop
+      ? { runner, loop, limit: maxSteps }
+      : { kinds: [kind, ...(kind === "pod" ? ["app"] : [])], outcomes: ["failed"], limit: 100 }),
   });
   // Skaffold reports a loop as failed again each time that it has retried a sync.
   const unit = items.find((one) => (isLoop ? one.kind === "loop" : one.end_position === position));
   if (unit === undefined) return undefined;
   const failed = isLoop ? firstFailed(unit, items.filter((one) => one !== unit).toReversed()) : undefined;
+  if (kind === "pod") return ofPod(unit, items);
   const { text, reason, file, line } = failed?.step.cause ?? unit.cause ?? noCause;
   return {
     what: failed === undefined ? "" : stepText(failed.step, failed.tries),
     text: text || reason,
     place: line === undefined || file === "" ? file : `${file}:${line}`,
   };
+}
+
+/** A pod fails because one of its apps does. */
+function ofPod(pod: Operation, items: readonly Operation[]): Known | undefined {
+  const start = `${pod.subject}/`;
+  const apps = items.filter((one) => one.kind === "app" && one.subject.startsWith(start)).toReversed();
+  const step = firstFailed(pod, apps)?.step;
+  if (step === undefined) return undefined;
+  const { text, reason } = step.cause ?? noCause;
+  return { what: "", text: `${step.subject.slice(start.length)}: ${text || reason || step.error}`, place: "" };
 }
 
 const noCause = { text: "", reason: "", file: "", line: undefined };

@@ -22,7 +22,7 @@ it("a failure in Slack says what, for whom, the cause and the link", () => {
     ":red_circle: *alice/shop*: build web failed\nundefined: total · main.go:7\n<https://tapedeck.example/loops/s.1.7|why>",
   );
   expect(chatValues({ ...message, more: 3 }, undefined, page, mrkdwn).text).toBe(
-    ":red_circle: *alice/shop*: loop 7 failed, and 3 more failures\nexit status 1: see its output\n<https://tapedeck.example/loops/s.1.7|why>",
+    ":red_circle: *alice/shop*: loop 7 failed, and 3 more failures\nexit status 1; see its output\n<https://tapedeck.example/loops/s.1.7|why>",
   );
   const good = { ...message, type: "good", error: "", redMs: 720_000, more: 1 } as const;
   expect(chatValues(good, undefined, page, mrkdwn).text).toBe(
@@ -50,8 +50,10 @@ it("an error that says only that something failed points to the output, with the
   const causeOf = (error: string) => chatValues({ ...message, error }, undefined, page, plainText).cause;
   const vagrant =
     "The SSH command responded with a non-zero exit status. Vagrant\nassumes that this means the command failed.";
-  for (const error of ["", vagrant]) expect(causeOf(error)).toBe("the tool gave no reason: see its output");
-  expect(causeOf("kubectl apply: exit status 1")).toBe("exit status 1: see its output");
+  for (const error of ["", vagrant]) expect(causeOf(error)).toBe("the tool gave no reason; see its output");
+  expect(causeOf("kubectl apply: exit status 1")).toBe("kubectl apply: exit status 1; see its output");
+  const ofApp = { what: "", text: "batch: exited with 7", place: "" };
+  expect(chatValues(message, ofApp, page, plainText).cause).toBe("batch: exited with 7; see its output");
   expect(causeOf("no space left on device")).toBe("no space left on device");
 });
 

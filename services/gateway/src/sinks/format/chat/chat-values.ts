@@ -76,7 +76,8 @@ export function chatValues(
 
 /** The line that says why, and the place unless the line begins with it. */
 function reasonOf(cause: ChatCause | undefined, error: string) {
-  const text = cause?.text || errorText(error);
+  const known = cause?.text ?? "";
+  const text = saysNothing(known) ? errorText(known || error) : known;
   const place = cause?.place ?? "";
   const [start, named] = [text, place].map((one) => oneLine(one).replace(/^\.\//, ""));
   const isNamed = start?.startsWith(named ?? "") === true && !/^\d/.test(start.slice(named?.length));
@@ -86,8 +87,8 @@ function reasonOf(cause: ChatCause | undefined, error: string) {
 /** The tool's own error. It may be a long command, with what it printed below it, or say no more than that something failed. */
 function errorText(error: string): string {
   if (!saysNothing(error)) return explain({ output: "", summary: error })?.cause || error;
-  const exit = /\bexit (?:status|code) \d{1,3}\b/.exec(error)?.[0];
-  return `${exit ?? "the tool gave no reason"}: see its output`;
+  const exit = error.split("\n").find((line) => /\bexit(?:ed with| status| code) \d{1,3}\b/.test(line));
+  return `${exit ?? "the tool gave no reason"}; see its output`;
 }
 
 function othersText(type: ChatMessage["type"], more: number): string {
