@@ -25,7 +25,7 @@ const call =
   (tool: string, args: Record<string, unknown> = {}) =>
   (): Call => [tool, args];
 const why = (name: string) => call("why_failed", name.includes("#") ? { loop: name } : { source: name });
-const positionIn = (text: string) => /^Position: (\S+)/m.exec(text)?.[1] ?? "";
+const endIn = (text: string) => /: failed after .*, ended at (\S+)$/m.exec(text)?.[1] ?? "";
 const found = (text: string, what: RegExp) => what.exec(text)?.[1] ?? "";
 
 const questions: readonly Question[] = [
@@ -83,7 +83,7 @@ const questions: readonly Question[] = [
     question: "Where was the build of worker when p24's failed, and where is it now?",
     calls: [
       why("alice/p24"),
-      (text) => ["get_state", { source: "alice/p24", at: positionIn(text), path: "v1.buildState.artifacts" }],
+      (text) => ["get_state", { source: "alice/p24", at: endIn(text), path: "v1.buildState.artifacts" }],
     ],
     answer: /"worker":"Failed"/,
   },
@@ -94,10 +94,7 @@ const questions: readonly Question[] = [
   },
   {
     question: "Was p25 good again in the loop after its failure?",
-    calls: [
-      why("alice/p25"),
-      (text) => ["wait_for_loop", { source: "alice/p25", after: positionIn(text), seconds: 5 }],
-    ],
+    calls: [why("alice/p25"), (text) => ["wait_for_loop", { source: "alice/p25", after: endIn(text), seconds: 5 }]],
     answer: /loop 3 \([^)]*\): succeeded after 1\.0 s/,
   },
   {

@@ -49,7 +49,7 @@ const bodyOf = (text: string) =>
   text
     .split("\n")
     .slice(1)
-    .filter((line) => !/^(Position|Page|Left out): /.test(line))
+    .filter((line) => !/^(Position|Ask again|Page|Left out).*: /.test(line))
     .join("\n");
 
 it("has at most ten tools, which say that they only read", async () => {
@@ -71,7 +71,7 @@ it("serves both revisions of the protocol, without a session", async () => {
   );
 });
 
-it("every answer has a position and a link to the page that shows it", async () => {
+it("every answer has a position, and a link where a page shows the same", async () => {
   const calls: readonly (readonly [string, object])[] = [
     ["list_sources", {}],
     ["get_state", { source: "alice/shop" }],
@@ -83,16 +83,36 @@ it("every answer has a position and a link to the page that shows it", async () 
     ["read_output", { source: "dave/shop" }],
     ["stats", { about: "builds", group: ["artifact"] }],
   ];
+  const shown: string[] = [];
   for (const [name, args] of calls) {
     const text = await mcp.ask(name, { ...args });
-    expect(text).toMatch(/^Position: [0-9a-z]+-[0-9a-z]+ /m);
-    const page = /^Page: (\S+)$/m.exec(text)?.[1] ?? "";
+    expect(text).toMatch(/^Position: [0-9a-z]+-[0-9a-z]+\nAsk again: \S/m);
+    const page = /^Page(?:, as it is now)?: (\S+)$/m.exec(text)?.[1];
+    if (page === undefined) continue;
+    shown.push(name);
     const { pathname } = new URL(page);
     expect(pathname).toMatch(/^\/((loops|compare|trends)?|loops\/01[A-Z0-9]+\.1\.\d+|sessions\/01[A-Z0-9]+)$/);
     expect((await fetch(page, { headers: { accept: "text/html" } })).headers.get("content-type")).toContain(
       "text/html",
     );
   }
+  expect(shown).toEqual(["list_sources", "get_state", "why_failed", "compare", "search_events", "read_output"]);
+});
+
+it("a link has the filter of its answer, or there is none", async () => {
+  const linkOf = async (name: string, args: object) => {
+    const [, now, page = ""] = /^Page(, as it is now)?: (\S+)$/m.exec(await mcp.ask(name, { ...args })) ?? [];
+    return page === "" ? undefined : `${page.slice(page.indexOf("/", 8))}${now === undefined ? "" : " now"}`;
+  };
+  const found = { text: "web", source: "dave/shop", kinds: ["loop"] };
+  expect(await linkOf("search_events", found)).toBe("/loops?q=web&kind=loop&developer=dave&project=shop now");
+  expect(await linkOf("search_events", { text: "web", source: "dave/shop/skaffold" })).toBeUndefined();
+  expect(await linkOf("search_events", { session: "01A1" })).toMatch(/^\/sessions\/01A1\?at=[0-9a-z]+-[0-9a-z]+$/);
+  expect(await linkOf("search_events", { session: "01A1", kinds: ["build.*"] })).toBeUndefined();
+  expect(await linkOf("list_sources", { developer: "dave" })).toBeUndefined();
+  expect(await linkOf("compare", { left: "dave/shop", right: "alice/shop#1" })).toMatch(
+    /^\/compare\?left=01D1\.1\.\d+&right=01A\d\.1\.1 now$/,
+  );
 });
 
 it("a cited position asked again gives the same answer, whatever came since", async () => {

@@ -1,5 +1,6 @@
 import { type ListOperationsResponse, Operation } from "@tapedeck/proto/tapedeck/v1/lists";
 import type { ListRequest } from "@tapedeck/proto/tapedeck/v1/query";
+import type { LogReader } from "@tapedeck/shared/log/log";
 import { beyondAll, earlierOf, justBefore, logStart, type Offset } from "@tapedeck/shared/log/offset";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { sql } from "kysely";
@@ -12,22 +13,27 @@ import { aboutArtifacts } from "./artifacts.ts";
 import { causeOf, type FailedStep } from "./cause-of.ts";
 import { allOf, anyOf, between, ofSource, type SqlCondition } from "./conditions.ts";
 import type { ApiDeps } from "./deps.ts";
+import { endedLater, operationsAsOf } from "./operations-as-of.ts";
 import { listPage, type PageBounds, pageOf } from "./page.ts";
 import { areRare, rare } from "./rare-subjects.ts";
 import { notProjected, reachAt, reachMinimum } from "./reach.ts";
 
-/** Newest first. With `at`: the operations that had begun by then; those that ended later are listed as running. */
+/** Newest first. With `at`: the operations that had begun by then, as they stood. */
 export async function listOperations(deps: ApiDeps, request: ListRequest): Promise<ListOperationsResponse> {
   const page = pageOf(request);
   await reachMinimum(deps, request.min_position);
   const at = await reachAt(deps, request.at);
   return readConsistently(deps.database(), deps.workspace, async (tx, checkpoint) => {
     if (checkpoint === undefined) throw notProjected();
-    const rows = await newestOperations(tx, request, page, at);
+    const rows =
+      at === undefined
+        ? await newestOperations(tx, request, page, at)
+        : await newestAsOf(tx, deps.log(), { request, page, at });
     const { epoch } = checkpoint;
-    const [labels, steps] = await Promise.all([labelsOf(tx, rows, at ?? beyondAll), failedStepsOf(tx, rows)]);
+    const until = at ?? beyondAll;
+    const [labels, steps] = await Promise.all([labelsOf(tx, rows, until), failedStepsOf(tx, rows, until)]);
     const itemOf = (row: OperationRow): Operation => ({
-      ...operation(row, epoch, at ?? checkpoint.position, steps.get(row.id)),
+      ...operation(row, epoch, steps.get(row.id)),
       ...labelsAsOf(labels.get(row.id), epoch),
     });
     return {
@@ -35,6 +41,27 @@ export async function listOperations(deps: ApiDeps, request: ListRequest): Promi
       position: formatPosition({ epoch, offset: at ?? checkpoint.position }),
     };
   });
+}
+
+/** Loops that ended again after the position are among these: a later one has begun by then, or nothing has. */
+const nearest = 100;
+
+type AsOf = { readonly request: ListRequest; readonly page: PageBounds; readonly at: Offset };
+
+/** The page's operations as they stood, and one more. */
+async function newestAsOf(tx: Tx, log: LogReader, { request, page, at }: AsOf): Promise<readonly OperationRow[]> {
+  const rows = await operationsAsOf(tx, log, await newestOperations(tx, request, page, at), at);
+  if (request.outcomes.length === 0) return rows;
+  // The index has each operation at its last outcome.
+  const near = await newestOperations(tx, { ...request, outcomes: [] }, { ...page, limit: nearest }, at);
+  const changed = await operationsAsOf(
+    tx,
+    log,
+    near.filter((row) => endedLater(row, at)),
+    at,
+  );
+  const matching = changed.filter(({ outcome }) => outcome !== null && request.outcomes.includes(outcome));
+  return [...rows, ...matching].toSorted((a, b) => b.start_position - a.start_position).slice(0, page.limit + 1);
 }
 
 /** The page's operations, and one more. */
@@ -248,27 +275,34 @@ function labelsAsOf({ labels, position }: Partial<LoopLabels> = {}, epoch: strin
   };
 }
 
-/** The steps that failed first in the loops among the operations, by the loops' ids. */
-export async function failedStepsOf(tx: Tx, rows: readonly OperationRow[]): Promise<ReadonlyMap<string, FailedStep>> {
+/** The steps that had failed first in the loops among the operations, by the loops' ids. */
+export async function failedStepsOf(
+  tx: Tx,
+  rows: readonly OperationRow[],
+  at = beyondAll,
+): Promise<ReadonlyMap<string, FailedStep>> {
   const failed = rows.filter(({ kind, reason }) => kind === "loop" && reason !== "");
   if (failed.length === 0) return new Map();
   // A loop has the cause of one of its steps. Times come first, because positions follow them only within a stream.
   const { rows: found } = await sql<FailedStep & { readonly id: string }>`
     select l.id, step.phase, step.subject, step.tries
-    from unnest(${failed.map(({ id }) => id)}::text[]) as listed (id) join operations l using (id), lateral (
+    from unnest(
+      ${failed.map(({ id }) => id)}::text[], ${failed.map(({ cause }) => cause)}::text[],
+      ${failed.map(({ reason }) => reason)}::text[]) as listed (id, cause, reason)
+    join operations l using (id), lateral (
       select o.kind as phase, o.subject, (
           select count(*)::int from operations t
           where t.session = o.session and t.runner = o.runner and t.loop = o.loop and t.kind = o.kind and t.subject = o.subject
-            and t.outcome = 'failed' and not t.injected) as tries
+            and t.outcome = 'failed' and not t.injected and t.end_position <= ${at}) as tries
       from operations o
       where o.session = l.session and o.runner = l.runner and o.loop = l.loop and o.kind <> 'loop' and o.outcome = 'failed'
-        and not o.injected and (o.cause, o.reason) = (l.cause, l.reason)
+        and not o.injected and o.end_position <= ${at} and (o.cause, o.reason) = (listed.cause, listed.reason)
       order by o.ended_at, o.ended_ns, o.end_position limit 1) step`.execute(tx);
   return new Map(found.map(({ id, ...step }) => [id, step]));
 }
 
-function operation(row: OperationRow, epoch: string, at: Offset, step?: FailedStep) {
-  const isOver = row.end_position !== null && row.end_position <= at;
+function operation(row: OperationRow, epoch: string, step?: FailedStep) {
+  const isOver = row.end_position !== null;
   return {
     id: row.id,
     source: row.source,

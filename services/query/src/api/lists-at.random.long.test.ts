@@ -9,6 +9,7 @@ import { ProjectedPosition } from "../projecting/progress.ts";
 import { migrated } from "../testing/migrated.ts";
 import { randomEvents, seeded } from "../testing/random-scenario.ts";
 import { projectUntil } from "../testing/run-projection.ts";
+import { scenario } from "../testing/scenario.ts";
 import { type Stage, stage } from "../testing/stage.ts";
 import { folds } from "../views/folds.ts";
 import type { ApiDeps } from "./deps.ts";
@@ -30,6 +31,37 @@ it("lists as of a position equal the lists of tables that end there", async () =
   for (let position = 1 + random(150); position < end; position += 1 + random(300)) {
     await projectUntil(growing.url, upTo(on.log.reader, position), position);
     expect(await lists(on, whole, on.endAt(position))).toEqual(await lists(on, partial, ""));
+  }
+});
+
+it("a loop that ended more than once is listed as it stood at each position", async () => {
+  await using on = await stage();
+  const script = scenario();
+  const session = script.session("01S1");
+  session.started();
+  session.configured();
+  session.loopStarted();
+  for (const verb of ["failed", "failed", "succeeded"] as const) {
+    session.phase("sync", "started");
+    session.phase("sync", verb);
+    session.loopEnded(verb);
+  }
+  session.loopStarted();
+  session.build("web", "started");
+  session.lost("killed");
+  script.add({ kind: "upstream.restored", session: "01S1" });
+  session.build("web", "failed");
+  session.loopEnded("failed");
+  session.loopStarted();
+  const seqs = await on.write(script.events);
+  await using all = await freshDatabase(migrated);
+  await projectUntil(all.url, on.log.reader, seqs.at(-1) ?? 0);
+  await using whole = openDatabase({ url: all.url });
+  await using growing = await freshDatabase(migrated);
+  await using partial = openDatabase({ url: growing.url });
+  for (const seq of seqs) {
+    await projectUntil(growing.url, upTo(on.log.reader, seq), seq);
+    expect(await lists(on, whole, on.endAt(seq))).toEqual(await lists(on, partial, ""));
   }
 });
 
@@ -57,6 +89,7 @@ async function lists(on: Stage, database: Database, at: string) {
   const sessions = await listSessions(deps, request);
   const operations = await listOperations(deps, request);
   const succeeded = await listOperations(deps, { ...request, outcomes: ["succeeded"] });
+  const failed = await listOperations(deps, { ...request, kinds: ["loop"], outcomes: ["failed"], limit: 3 });
   return {
     position: [sources.position, sessions.position, operations.position],
     // Text and mirrors have no rows to be found by; the address is the newest. Clocks and silence are known of now alone.
@@ -72,5 +105,6 @@ async function lists(on: Stage, database: Database, at: string) {
     // They come with the end, and are known from then on.
     operations: operations.items.map(({ platform, cause, ...operation }) => operation),
     succeeded: succeeded.items.map(({ id }) => id),
+    failed: failed.items.map(({ id }) => id),
   };
 }

@@ -57,7 +57,10 @@ function randomSource(random: Random, script: Scenario, size: number): Event[] {
     if (random(4) > 0) {
       if (random(3) === 0) session.lost("replaced by another process");
       else session.ended(["process ended", "replaced\0"][random(2)]);
-      if (random(4) === 0) script.add({ kind: "upstream.restored", session: id });
+      if (random(4) === 0) {
+        script.add({ kind: "upstream.restored", session: id });
+        if (random(2) === 0) session.loopEnded("failed");
+      }
     }
     if (number > 1 && random(6) === 0) script.add({ kind: "session.erased", session: id, subject: id });
   }
@@ -129,7 +132,16 @@ function randomLoop(random: Random, script: Scenario, session: SkaffoldSession):
       session: session.session,
       detail: { $case: "upstream", value: { reason: "hung up", code: 14 } },
     });
-  if (random(5) > 0) session.loopEnded(random(4) === 0 ? "failed" : "succeeded");
+  if (random(5) > 0) {
+    session.loopEnded(random(4) === 0 ? "failed" : "succeeded");
+    // Skaffold reports the loop again each time that its sync is retried.
+    for (let tries = random(3) === 0 ? random(3) : 0; tries > 0; tries -= 1) {
+      const verb = random(2) === 0 ? "failed" : "succeeded";
+      session.phase("sync", "started");
+      session.phase("sync", verb);
+      session.loopEnded(verb);
+    }
+  }
   // Git may take its time.
   if (labelled && late) {
     if (random(2) === 0) session.loopStarted();

@@ -17,7 +17,11 @@ it("a long line is cut, and says by how much", () => {
   expect(data("x".repeat(500), 10)).toEqual(["| xxxxxxxxxx… (490 more characters)"]);
 });
 
-const foot = { position: "1a00-abcdef", page: "http://127.0.0.1:7052/" };
+const foot = {
+  position: "1a00-abcdef",
+  again: `why_failed {"loop":"${"0".repeat(250)}"}`,
+  page: { address: "http://127.0.0.1:7052/" },
+};
 
 it("one of a thing is singular", () => {
   expect([counted(1, "gap"), counted(2, "gap")]).toEqual(["1 gap", "2 gaps"]);

@@ -1,9 +1,11 @@
 import { z } from "zod";
+import type { AnswerOf } from "../tapedeck/answers.ts";
 import { comparisonJson } from "../tapedeck/compare/comparison-json.ts";
-import { Answer, textField, tokensField } from "./answer.ts";
+import { Answer, loopName, textField, tokensField } from "./answer.ts";
 import { addDifferences, addSide } from "./comparison-text.ts";
-import { sideOf } from "./named-side.ts";
+import { atField, sideOf } from "./named-side.ts";
 import { tool } from "./tool.ts";
+import { laterOutput } from "./why-failed.ts";
 
 const forms =
   "A source (`alice/shop`), a loop (`<session>.<runner>.<loop>`, or `alice/shop#4` for the newest loop 4) or a session's id";
@@ -16,12 +18,14 @@ export const compare = tool({
   input: z.strictObject({
     left: textField.describe(`${forms}. After a source or session, \`@\` and a position or time may follow.`),
     right: textField.optional().describe("The other side, likewise. Default: the last good one before the left."),
+    at: atField,
     tokens: tokensField,
   }),
-  async answer({ left, right, tokens }, call) {
+  async answer({ left, right, at, tokens }, call) {
     const sides = {
       left: await sideOf(call, left),
       right: right === undefined ? undefined : await sideOf(call, right),
+      at,
     };
     const comparison = comparisonJson(await call.apis.tapedeck.compare(call.context, sides));
     const answer = new Answer(tokens);
@@ -29,9 +33,20 @@ export const compare = tool({
     if (comparison.right !== null) addSide(answer, comparison.right);
     answer.add("");
     addDifferences(answer, comparison);
-    const query = new URLSearchParams({ left, ...(right !== undefined && { right }) });
-    const [leftEnd, rightEnd] = [comparison.left.position, comparison.right?.position];
-    const again = `the left side is as of it${rightEnd === undefined ? "" : `, the right one as of ${rightEnd}`}: \`@\` these, a source or session answers the same`;
-    return answer.end({ position: leftEnd, page: `${call.page}/compare?${query}`, again });
+    const exact = comparison.right === null ? [comparison.left] : [comparison.left, comparison.right];
+    const query = new URLSearchParams(
+      exact.map((side, index): [string, string] => [index === 0 ? "left" : "right", exactName(side)]),
+    );
+    const { position } = comparison;
+    return answer.end({
+      position,
+      again: `${call.again({ ...sides, at: position })}${laterOutput(comparison)}`,
+      page: { address: `${call.page}/compare?${query}`, isNow: exact.some(({ unit }) => unit === "loop") },
+    });
   },
 });
+
+/** A side that stays the same when newer loops come. */
+function exactName(side: AnswerOf<"ComparedSide">): string {
+  return side.unit === "loop" ? loopName(side) : `${side.session}@${side.position}`;
+}

@@ -71,7 +71,7 @@ function addOutput(answer: Answer, { output }: Failure, side: Side): void {
 
 /** "alice/shop/skaffold, loop 4 (01…1.4): failed after 2.3 s" */
 export function headOf(side: Side): string {
-  const { source, session, unit, loop, subject, outcome, startedAt, durationMs } = side;
+  const { source, session, unit, loop, subject, outcome, startedAt, durationMs, position } = side;
   const what =
     unit === "loop"
       ? `loop ${loop} (${loopName(side)})`
@@ -79,7 +79,7 @@ export function headOf(side: Side): string {
         ? `command ${quoted(subject, 100)} (session ${session})`
         : `session ${session}`;
   const took = outcome === null ? "still running" : `${outcome} after ${durationText(durationMs)}`;
-  return `${sourceText(source)}, ${what}: ${took}; began ${startedAt ?? "at an unknown time"}`;
+  return `${sourceText(source)}, ${what}: ${took}; began ${startedAt ?? "at an unknown time"}${outcome === null ? "" : `, ended at ${position}`}`;
 }
 
 /** What differs, the most likely explanations first. */

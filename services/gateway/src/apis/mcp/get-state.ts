@@ -1,6 +1,6 @@
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { z } from "zod";
-import { Answer, sourceText, textField, tokensField } from "./answer.ts";
+import { Answer, sourceText, textField, tokensField, withoutSilence } from "./answer.ts";
 import { atField, sessionField, sessionNamed, sourceField } from "./named-side.ts";
 import { outline, valueAt } from "./outline.ts";
 import { tool } from "./tool.ts";
@@ -40,10 +40,13 @@ export const getState = tool({
     const { json, isWhole } = outline(part, answer.left);
     answer.add(json);
     if (!isWhole) answer.leaveOut("what is shown as a size. Ask with the `path` of a part, or more `tokens`.");
-    const query = new URLSearchParams(
-      found.session === null ? { source: sourceText(found.source) } : { at: found.position },
-    );
-    const view = found.session === null ? "/" : `/sessions/${found.session}`;
-    return answer.end({ position: found.position, page: `${page}${view}?${query}` });
+    const { position } = found;
+    const again = call.again({ source: sourceText(found.source), at: position });
+    const address = `${page}/sessions/${found.session}?${new URLSearchParams({ at: position })}`;
+    return answer.end({
+      position,
+      again: found.notHeardSince !== null ? `${again} ${withoutSilence}` : again,
+      ...(found.session !== null && { page: { address } }),
+    });
   },
 });

@@ -1,8 +1,18 @@
 import { z } from "zod";
 import type { AnswerOf } from "../tapedeck/answers.ts";
 import { listsJson } from "../tapedeck/lists.ts";
-import { Answer, counted, durationText, loopName, quoted, sourceText, textField, tokensField } from "./answer.ts";
-import { atField } from "./named-side.ts";
+import {
+  Answer,
+  counted,
+  durationText,
+  loopName,
+  quoted,
+  sourceText,
+  textField,
+  tokensField,
+  withoutSilence,
+} from "./answer.ts";
+import { atField, positionNow } from "./named-side.ts";
 import { tool } from "./tool.ts";
 
 export const listSources = tool({
@@ -18,24 +28,43 @@ export const listSources = tool({
     page: z.string().optional().describe("The `page` that an earlier answer names."),
     tokens: tokensField,
   }),
-  async answer({ developer, project, upstream, at, page, tokens }, { apis, context, page: base }) {
+  async answer({ developer, project, upstream, at: given, page, tokens }, call) {
+    const { apis, context, page: base } = call;
     const many = (value: string | undefined) => (value === undefined ? undefined : [value]);
     const filter = { developer: many(developer), project: many(project), upstream: many(upstream) };
-    const asOf = at === undefined ? {} : { at };
     const lists = listsJson(apis.tapedeck.lists);
-    const found = await lists.sources(context, { ...filter, ...asOf, limit: pageSize, ...(page && { page }) });
+    const at = given ?? (await positionNow(call));
+    const found = await lists.sources(context, { ...filter, at, limit: pageSize, ...(page && { page }) });
     const sources = found.items as AnswerOf<"Source">[];
-    const newest = await newestOf(sources);
+    const [newest, silent] = await Promise.all([newestOf(sources), silentOf(sources)]);
     const answer = new Answer(tokens);
-    if (sources.length === 0) answer.add(`No source is recorded${at === undefined ? "" : " up to then"} that matches.`);
+    if (sources.length === 0)
+      answer.add(`No source is recorded${given === undefined ? "" : " up to then"} that matches.`);
     const shown = answer.section({
-      entries: sources.map((source) => sourceLine(source, newest.get(source.source))),
+      entries: sources.map((source) => sourceLine(source, newest.get(source.source), silent.get(source.source))),
       rest: (count) => `${counted(count, "more source")}. Ask with more \`tokens\`, a \`developer\` or a \`project\`.`,
       isMain: true,
     });
     if (shown === sources.length && found.nextPage !== undefined)
       answer.leaveOut(`further sources. Ask with page ${JSON.stringify(found.nextPage)}.`);
-    return answer.end({ position: found.position, page: `${base}/` });
+    const { position } = found;
+    const again = call.again({ at: position });
+    const isAll = page === undefined && Object.values(filter).every((one) => one === undefined);
+    return answer.end({
+      position,
+      again: silent.size > 0 ? `${again} ${withoutSilence}` : again,
+      ...(isAll && { page: { address: `${base}/`, isNow: true } }),
+    });
+
+    /** Polled sources that are late now, though nothing is recorded about it. */
+    async function silentOf(of: readonly AnswerOf<"Source">[]) {
+      if (given !== undefined || of.length === 0) return new Map<string, string>();
+      const { items } = await lists.sources(context, { source: of.map(({ source }) => source), limit: pageSize });
+      const late = (items as AnswerOf<"Source">[]).flatMap(({ source, status, notHeardSince }) =>
+        status === "recording" && notHeardSince !== null ? [[source, notHeardSince] as const] : [],
+      );
+      return new Map(late);
+    }
 
     async function newestOf(of: readonly AnswerOf<"Source">[]) {
       if (of.length === 0) return new Map<string, AnswerOf<"Operation">>();
@@ -45,7 +74,7 @@ export const listSources = tool({
         per_source: 1,
       };
       // Both lists are as of the same position.
-      const { items } = await lists.operations(context, { ...request, limit: pageSize, at: at ?? found.position });
+      const { items } = await lists.operations(context, { ...request, limit: pageSize, at: found.position });
       return new Map((items as AnswerOf<"Operation">[]).map((operation) => [operation.source, operation]));
     }
   },
@@ -54,8 +83,13 @@ export const listSources = tool({
 /** A filter takes as many sources. */
 const pageSize = 100;
 
-function sourceLine(source: AnswerOf<"Source">, newest: AnswerOf<"Operation"> | undefined): string {
-  const { status, currentSession, notHeardSince, gaps } = source;
+function sourceLine(
+  source: AnswerOf<"Source">,
+  newest: AnswerOf<"Operation"> | undefined,
+  silentSince: string | undefined,
+): string {
+  const { status, currentSession, gaps } = source;
+  const notHeardSince = silentSince ?? source.notHeardSince;
   const parts = [
     `${sourceText(source.source)}: ${status}`,
     ...(newest === undefined ? [] : [newestText(newest)]),

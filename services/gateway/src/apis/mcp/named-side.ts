@@ -33,14 +33,19 @@ const numbered = /^(?<source>[^#]+)#(?<loop>\d{1,10})$/;
 
 type Subject = { readonly [Name in keyof typeof subjectFields | "at"]?: string | undefined };
 
+/** The position that the tables have come to. */
+export async function positionNow({ apis, context }: McpCall): Promise<string> {
+  return (await apis.tapedeck.lists.sources(context, { filter: {}, limit: 1 })).position;
+}
+
 /** What a call is about, as `compare` takes it. Without a name: what failed last. Undefined: nothing has failed. */
 export async function namedSide(call: McpCall, { source, loop, session, at }: Subject): Promise<string | undefined> {
   const names = [source, loop, session].filter((name) => name !== undefined);
   if (names.length > 1) throw invalidArgument("either `source`, `loop` or `session`: the latter two have their source");
   if (loop !== undefined) return sideOf(call, loop);
   const [name] = names;
-  if (name !== undefined) return at === undefined ? name : `${name}@${at}`;
-  if (at !== undefined) throw invalidArgument("`at` needs a `source` or a `session`", "at");
+  if (name !== undefined) return name;
+  if (at !== undefined) throw invalidArgument("`at` needs a `source`, `loop` or `session`", "at");
   return newestToFail(call);
 }
 

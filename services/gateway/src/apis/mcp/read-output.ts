@@ -6,8 +6,8 @@ import { z } from "zod";
 import type { AnswerOf } from "../tapedeck/answers.ts";
 import { listsJson } from "../tapedeck/lists.ts";
 import { position } from "../tapedeck/parameter-schemas.ts";
-import { Answer, counted, data, quoted, sourceText, textField, tokensField } from "./answer.ts";
-import { namedSide, subjectFields } from "./named-side.ts";
+import { Answer, counted, data, type Page, quoted, sourceText, textField, tokensField } from "./answer.ts";
+import { atField, namedSide, subjectFields } from "./named-side.ts";
 import { type McpCall, tool } from "./tool.ts";
 
 /** The output of a session, or that of a loop in it. */
@@ -15,10 +15,12 @@ type Scope = {
   readonly session: string;
   readonly source: string;
   readonly loop?: { readonly runner: number; readonly loop: number };
-  /** Positions between which it is looked for. */
+  /** Positions between which it is looked for first. */
   readonly after: string;
   readonly until?: string | undefined;
-  readonly page: string;
+  /** Nothing that was recorded after this position is read. */
+  readonly at: string;
+  readonly page: Page;
   readonly has: (event: EventJson) => boolean;
 };
 
@@ -34,13 +36,21 @@ export const readOutput = tool({
     ),
     subject: textField.optional().describe("Only what this artifact, container, pod or job printed."),
     before: position.optional().describe("A position: what was printed before it."),
+    at: atField,
     tokens: tokensField,
   }),
-  async answer({ source, loop, session, subject, before, tokens }, call) {
-    const name = await namedSide(call, { source, loop, session });
+  async answer({ source, loop, session, subject, before, at, tokens }, call) {
+    const name = await namedSide(call, { source, loop, session, at });
     if (name === undefined)
       throw new TapedeckError("not_found", "nothing has failed: name a `source`, `loop` or `session`");
-    const scope = await scopeOf(call, name);
+    const scope = await scopeOf(call, name, await positionOf(call, at));
+    const pinned = {
+      source: undefined,
+      loop: undefined,
+      session: undefined,
+      ...(scope.loop === undefined ? { session: scope.session } : { loop: name }),
+      at: scope.at,
+    };
     const answer = new Answer(tokens);
     answer.add(
       `${sourceText(scope.source)}, ${scope.loop === undefined ? `session ${scope.session}` : `loop ${scope.loop.loop}`}`,
@@ -53,14 +63,17 @@ export const readOutput = tool({
     const found = isMissing ? await newestLines(call, { ...scope, until: undefined }, selection) : near;
     if (found.lines.length === 0) answer.add("No output is recorded there.");
     addNewest(answer, found, `Output${before === undefined ? ", up to the newest" : ` before ${before}`}:`);
-    if (found.first !== undefined) answer.leaveOut(`earlier output. Ask with before ${found.first}.`);
-    return answer.end({
-      position: found.position,
-      page: `${call.page}${scope.page}`,
-      again: "`before` the first position of a page, the page before it stays the same",
-    });
+    if (found.first !== undefined) answer.leaveOut(`earlier output. Ask as below, and with before ${found.first}.`);
+    return answer.end({ position: scope.at, again: call.again(pinned), page: scope.page });
   },
 });
+
+/** The log has output before the tables know of it. */
+async function positionOf({ apis, context }: McpCall, at: string | undefined): Promise<string> {
+  if (at !== undefined) return (await apis.tapedeck.lists.sources(context, { filter: {}, limit: 1, at })).position;
+  const { workspace, signal } = context;
+  return (await apis.tapedeck.events({ workspace, filter: {}, after: "now", limit: 1, signal }, context)).position;
+}
 
 /** A single event may have printed more than fits: the end of it is shown. */
 function addNewest(answer: Answer, { lines, size }: Lines, heading: string): void {
@@ -72,13 +85,18 @@ function addNewest(answer: Answer, { lines, size }: Lines, heading: string): voi
   if (from > 0) answer.leaveOut(`${counted(from, "line")} before these. Ask with more \`tokens\`.`);
 }
 
-async function scopeOf({ apis, context }: McpCall, name: string): Promise<Scope> {
+async function scopeOf({ apis, context, page }: McpCall, name: string, at: string): Promise<Scope> {
   const lists = listsJson(apis.tapedeck.lists);
   const [, session = "", runner, loop] = /^(\w+)\.(\d+)\.(\d+)$/.exec(name) ?? [];
-  if (session === "") return sessionScope(await sessionNamed());
+  if (session === "") {
+    const { session, source, startPosition } = await sessionOf();
+    const after = positionBefore(startPosition) ?? "start";
+    const address = `${page}/sessions/${session}?${new URLSearchParams({ at })}`;
+    return { session, source, after, at, page: { address }, has: () => true };
+  }
   const number = { runner: Number(runner), loop: Number(loop) };
   const find = async (which: number) => {
-    const request = { session: [session], kind: ["loop" as const], runner: number.runner, loop: which, limit: 1 };
+    const request = { session: [session], kind: ["loop" as const], runner: number.runner, loop: which, limit: 1, at };
     return (await lists.operations(context, request)).items[0] as AnswerOf<"Operation"> | undefined;
   };
   const [earlier, own, next, last] = await Promise.all(
@@ -92,7 +110,8 @@ async function scopeOf({ apis, context }: McpCall, name: string): Promise<Scope>
     // What names the loop may be recorded late, or early: Skaffold prints on another channel than it reports its steps.
     after: positionBefore(earlier?.startPosition ?? own.startPosition) ?? "start",
     until: last?.startPosition,
-    page: `/loops/${name}`,
+    at,
+    page: { address: `${page}/loops/${name}`, isNow: true },
     has: ({ operation, position }) => {
       if (operation !== undefined && operation.kind !== "" && operation.kind !== undefined)
         return Number(operation.runner) === number.runner && Number(operation.loop) === number.loop;
@@ -100,26 +119,21 @@ async function scopeOf({ apis, context }: McpCall, name: string): Promise<Scope>
     },
   };
 
-  async function sessionNamed(): Promise<AnswerOf<"Session">> {
+  async function sessionOf(): Promise<AnswerOf<"Session">> {
     const of = name.includes("/") ? { source: [name] } : { session: [name] };
-    const { items } = await lists.sessions(context, { ...of, limit: 1 });
+    const { items } = await lists.sessions(context, { ...of, limit: 1, at });
     const [found] = items as AnswerOf<"Session">[];
     if (found !== undefined) return found;
     throw new TapedeckError(name.includes("/") ? "unknown_source" : "unknown_session", `"${name}" is not recorded`);
   }
 }
 
-function sessionScope({ session, source, startPosition }: AnswerOf<"Session">): Scope {
-  const after = positionBefore(startPosition) ?? "start";
-  return { session, source, after, page: `/sessions/${session}`, has: () => true };
-}
-
 const maxErrors = 5;
 const maxErrorLines = 5;
 
 /** The steps that failed, with the line that says why. */
-async function addErrors(answer: Answer, { apis, context }: McpCall, { session, loop }: Scope): Promise<void> {
-  const request = { session: [session], outcome: ["failed"], ...loop, limit: 50 };
+async function addErrors(answer: Answer, { apis, context }: McpCall, { session, loop, at }: Scope): Promise<void> {
+  const request = { session: [session], outcome: ["failed"], ...loop, limit: 50, at };
   const { items } = await listsJson(apis.tapedeck.lists).operations(context, request);
   const failed = (items as AnswerOf<"Operation">[]).filter(({ kind }) => kind !== "loop").slice(0, maxErrors);
   answer.section({
@@ -149,7 +163,6 @@ type Lines = {
   readonly size: number;
   /** The position of the first line, if there may be earlier ones. */
   readonly first: string | undefined;
-  readonly position: string;
 };
 
 const pageSize = 200;
@@ -167,13 +180,12 @@ async function newestLines(
 ): Promise<Lines> {
   const { workspace, signal } = context;
   const filter = { sessions: [scope.session], kinds: textKinds };
-  let until = before === undefined ? scope.until : positionBefore(before);
-  let position = "";
+  let until = before === undefined ? earlierOf(scope.until, scope.at) : positionBefore(before);
   let left = maxBytes - 100;
   const events: EventJson[] = [];
   const all = (isMore: boolean): Lines => {
     const lines = linesOf(events);
-    return { lines, size: sizeOf(lines), first: isMore ? events[0]?.position : undefined, position };
+    return { lines, size: sizeOf(lines), first: isMore ? events[0]?.position : undefined };
   };
   for (let page = 0; page < maxPages; page++) {
     const found = await apis.tapedeck.events(
@@ -188,7 +200,6 @@ async function newestLines(
       },
       context,
     );
-    position ||= found.position;
     for (const event of found.items.toReversed()) {
       if (!scope.has(event) || !isOf(event, subject)) continue;
       // Each line has a mark of its own.
@@ -202,6 +213,11 @@ async function newestLines(
     until = positionBefore(oldest.position);
   }
   return { ...all(true), first: events[0]?.position ?? until };
+}
+
+/** Positions sort as the log does. */
+function earlierOf(until: string | undefined, at: string): string {
+  return until !== undefined && until < at ? until : at;
 }
 
 function sizeOf(lines: readonly string[]): number {

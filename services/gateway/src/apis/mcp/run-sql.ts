@@ -16,7 +16,7 @@ export const runSql = tool({
     limit: z.int().min(1).max(1_000).default(100).describe("The most rows."),
     tokens: tokensField,
   }),
-  async answer({ sql, limit, tokens }, { apis, context, page }) {
+  async answer({ sql, limit, tokens }, { apis, context }) {
     const { columns, rows, isMore, position } = await apis.tapedeck.sql(context, { sql, maxRows: limit });
     const answer = new Answer(tokens);
     const names = outline(columns, answer.left / 2);
@@ -30,7 +30,7 @@ export const runSql = tool({
     );
     const larger = rows.length < limit ? "for fewer columns" : "with a larger `limit`";
     if (isMore) answer.leaveOut(`rows after the first ${rows.length}. Ask ${larger}, or sum them up.`);
-    const again = "the tables have at least this; a query is always of now";
-    return answer.end({ position, page: `${page}/`, again });
+    const again = "a query is always of now. The tables have at least this position.";
+    return answer.end({ position, again });
   },
 });

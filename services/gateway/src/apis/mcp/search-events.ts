@@ -19,8 +19,8 @@ import {
   textField,
   tokensField,
 } from "./answer.ts";
-import { assertRecorded, sessionField, sourceField } from "./named-side.ts";
-import { type McpCall, tool } from "./tool.ts";
+import { assertRecorded, atField, sessionField, sourceField } from "./named-side.ts";
+import { type ToolCall, tool } from "./tool.ts";
 
 const names = (what: string) => z.array(textField).max(50).optional().describe(what);
 
@@ -44,6 +44,7 @@ const inputSchema = z.strictObject({
   after: positionOrTime
     .optional()
     .describe("A position or time: the first events after it, instead of the newest. Not with `text`."),
+  at: atField,
   page: z.string().optional().describe("With `text`: the `page` that an earlier answer names."),
   limit: z.int().min(1).max(200).default(30),
   tokens: tokensField,
@@ -81,11 +82,12 @@ const facts = [...new Set(allKinds.map(kindNoun))]
   .filter((noun) => noun !== "mirror" && !allKinds.some((kind) => isTextKind(kind) && kindNoun(kind) === noun))
   .map((noun) => `${noun}.*`);
 
-async function eventsText(input: Input, { apis, context, page }: McpCall): Promise<string> {
-  const { kinds = facts, session, subject, before, after, limit, tokens } = input;
+async function eventsText(input: Input, call: ToolCall): Promise<string> {
+  const { apis, context, page } = call;
+  const { kinds = facts, session, subject, before, after, at, limit, tokens } = input;
   refuseBoth(input, "before", "after");
   if (input.page !== undefined) throw invalidArgument("`page` is for `text`: events have `before` and `after`", "page");
-  const until = before === undefined ? undefined : (positionBefore(before) ?? before);
+  const until = before === undefined ? at : (positionBefore(before) ?? before);
   const filter = filterOf({
     kind: kinds,
     ...scopeOf(input),
@@ -108,12 +110,17 @@ async function eventsText(input: Input, { apis, context, page }: McpCall): Promi
   if (shown === limit && shown === items.length) answer.leaveOut(more(0));
   else if (items.length === 0 && found.nextPage !== undefined)
     answer.leaveOut(`later events. Ask with after ${found.nextPage}.`);
-  const again = after === undefined ? "without `before`, events after it are new" : "`after` it come the next";
-  return answer.end({
-    position: found.position,
-    page: session === undefined ? `${page}/` : `${page}/sessions/${session}`,
-    again,
-  });
+  const { position } = found;
+  // A page before a position stays the same by itself.
+  return answer.end({ position, again: call.again(before === undefined ? { at: position } : {}), page: shownPage() });
+
+  /** A session's page has all of its events. */
+  function shownPage() {
+    const { source, developer, project, outcome } = input;
+    const others = [source, developer, project, outcome, subject, input.kinds, before, after];
+    if (session === undefined || others.some((one) => one !== undefined)) return undefined;
+    return { address: `${page}/sessions/${session}?${new URLSearchParams({ at: position })}` };
+  }
 }
 
 function eventLine({ position, recordedAt, kind, subject = "", source, summary, operation, error }: EventJson): string {
@@ -123,9 +130,9 @@ function eventLine({ position, recordedAt, kind, subject = "", source, summary, 
   return `${position} ${recordedAt} ${sourceText(source)}${loop}: ${kind}${about}: ${quoted(summary, 200)}${why}`;
 }
 
-async function foundText(input: Input, text: string, { apis, context, page }: McpCall): Promise<string> {
+async function foundText(input: Input, text: string, { apis, context, page }: ToolCall): Promise<string> {
   const { limit, tokens } = input;
-  for (const name of ["subject", "before", "after"] as const) refuseBoth(input, "text", name);
+  for (const name of ["subject", "before", "after", "at"] as const) refuseBoth(input, "text", name);
   const request = {
     q: text,
     kind: kindsOf(input),
@@ -150,8 +157,21 @@ async function foundText(input: Input, text: string, { apis, context, page }: Mc
   });
   if (shown === items.length && found.nextPage !== undefined)
     answer.leaveOut(`older matches. Ask with page ${JSON.stringify(found.nextPage)}.`);
-  const again = "a search is always of now";
-  return answer.end({ position: found.position, page: `${page}/loops?${new URLSearchParams({ q: text })}`, again });
+  const query = historyQuery(input, text);
+  const address = `${page}/loops?${query}`;
+  const again = "a search for a text is always of now.";
+  return answer.end({ position: found.position, again, ...(query && { page: { address, isNow: true } }) });
+}
+
+/** The history of the page has no filter by upstream or session, and no pages by name. */
+function historyQuery({ source, developer, project, session, outcome, kinds = [], page }: Input, text: string) {
+  const [ofDeveloper, ofProject, ...more] = source?.split("/") ?? [];
+  if (more.length > 0 || session !== undefined || page !== undefined) return undefined;
+  const named = { developer: ofDeveloper ?? developer, project: ofProject ?? project, outcome };
+  const query = new URLSearchParams({ q: text });
+  for (const kind of kinds) query.append("kind", kind);
+  for (const [name, value] of Object.entries(named)) if (value !== undefined) query.append(name, value);
+  return query;
 }
 
 function kindsOf({ kinds }: Input): (typeof historyKinds)[number][] | undefined {

@@ -32,7 +32,7 @@ export const stats = tool({
     tokens: tokensField,
   }),
   async answer({ about, tokens, ...given }, call) {
-    const { apis, context, page } = call;
+    const { apis, context } = call;
     if (given.artifact !== undefined && !statsKinds[about].hasLoops)
       throw invalidArgument(`statistics about ${about} have no \`artifact\``, "artifact");
     for (const source of [given.source ?? []].flat()) await assertRecorded(call, source);
@@ -53,8 +53,7 @@ export const stats = tool({
     );
     return answer.end({
       position: found.position,
-      page: `${page}/trends`,
-      again: "statistics are always of now: `to` leaves out what began later",
+      again: "statistics are always of now: `to` leaves out what began later.",
     });
 
     function sizeOf(row: object): number {

@@ -3,7 +3,7 @@ import { issueText } from "@tapedeck/shared/errors/schema-error";
 import type { z } from "zod";
 import type { CallContext } from "../../call-context.ts";
 import type { RecordApis } from "../../workspaces/routed-apis.ts";
-import { quoted } from "./answer.ts";
+import { jsonData, quoted } from "./answer.ts";
 
 /** A call of a tool. */
 export type McpCall = {
@@ -13,6 +13,11 @@ export type McpCall = {
   readonly page: string;
   /** Counts the call among the caller's streams, because it waits. */
   readonly waits: () => void;
+};
+
+export type ToolCall = McpCall & {
+  /** This call with these arguments instead of its own, as a caller writes it; undefined leaves one out. */
+  readonly again: (pinned: Readonly<Record<string, unknown>>) => string;
 };
 
 export type Tool = {
@@ -29,11 +34,38 @@ export type Tool = {
 type ToolOf<Input extends z.ZodObject> = Omit<Tool, "input" | "answer" | "controls"> & {
   readonly input: Input;
   readonly controls?: boolean;
-  readonly answer: (input: z.infer<Input>, call: McpCall) => Promise<string>;
+  readonly answer: (input: z.infer<Input>, call: ToolCall) => Promise<string>;
 };
 
 export function tool<Input extends z.ZodObject>({ input, controls = false, answer, ...more }: ToolOf<Input>): Tool {
-  return { ...more, input, controls, answer: (given, call) => answer(readArguments(input, given), call) };
+  return {
+    ...more,
+    input,
+    controls,
+    answer: async (given, call) => {
+      const read = readArguments(input, given);
+      const own = given as Readonly<Record<string, unknown>> | undefined;
+      const again = (pinned: Readonly<Record<string, unknown>>) => {
+        const all: Readonly<Record<string, unknown>> = { ...own, ...pinned };
+        // In one order, so that the same question has the same text.
+        return callText(more.name, Object.fromEntries(Object.keys(input.shape).map((key) => [key, all[key]])), pinned);
+      };
+      return answer(read, { ...call, again });
+    },
+  };
+}
+
+/** Longer arguments would take the place of the answer. */
+const maxArgumentBytes = 300;
+
+function callText(
+  name: string,
+  all: Readonly<Record<string, unknown>>,
+  pinned: Readonly<Record<string, unknown>>,
+): string {
+  const json = jsonData(all);
+  if (Buffer.byteLength(json) <= maxArgumentBytes) return `${name} ${json}`;
+  return `${name} with the same arguments and ${jsonData(pinned)}`;
 }
 
 /** @throws TapedeckError invalid_argument, with all that is wrong */

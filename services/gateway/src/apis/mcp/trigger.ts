@@ -16,7 +16,7 @@ export const trigger = tool({
     source: sourceField.optional().describe("`alice/shop`. Default: the only Skaffold there is."),
     action: z.enum(["build", "sync", "deploy"]),
   }),
-  async answer({ source, action }, { apis, context, page }) {
+  async answer({ source, action }, { apis, context }) {
     const { workspace, signal } = context;
     // The first effects may be recorded before the answer.
     const now = { workspace, filter: {}, after: "now", limit: 1, signal };
@@ -27,7 +27,7 @@ export const trigger = tool({
     const answer = new Answer(minTokens);
     answer.add(`Skaffold has taken the request to ${action}. With nothing changed, nothing runs.`);
     answer.add(`Call wait_for_loop with after ${position} to see how it goes.`);
-    return answer.end({ position, page: `${page}/`, again: "what the call sets off is recorded `after` it" });
+    return answer.end({ position, again: "it would build, sync or deploy again." });
   },
 });
 

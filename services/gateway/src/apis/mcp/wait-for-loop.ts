@@ -6,11 +6,11 @@ import { z } from "zod";
 import { lateOnV2 } from "../skaffold/late-on-v2.ts";
 import { comparisonJson } from "../tapedeck/compare/comparison-json.ts";
 import { allOf } from "../tapedeck/messages.ts";
-import { when } from "../tapedeck/parameter-schemas.ts";
+import { position, when } from "../tapedeck/parameter-schemas.ts";
 import { Answer, loopName, quoted, sourceText, tokensField } from "./answer.ts";
 import { assertRecorded, sourceField } from "./named-side.ts";
-import { type McpCall, tool } from "./tool.ts";
-import { whyText } from "./why-failed.ts";
+import { type McpCall, type ToolCall, tool } from "./tool.ts";
+import { laterOutput, whyText } from "./why-failed.ts";
 
 const afterField = when(["start", "now", "position"], "is not a position, nor start or now");
 
@@ -30,39 +30,56 @@ export const waitForLoop = tool({
   input: z.strictObject({
     source: sourceField.optional().describe("`alice/shop`, or with `/upstream`. Default: any source."),
     after: afterField.optional().describe("A position: what ended after it counts. Default: now."),
+    at: position.optional().describe("A position: answer as of then, without a wait."),
     seconds: z.int().min(0).max(maxSeconds).default(45).describe("The longest wait."),
     tokens: tokensField,
   }),
-  async answer({ source, after, seconds, tokens }, call) {
+  async answer({ source, after, at, seconds, tokens }, call) {
     call.waits();
     await assertRecorded(call, source);
-    const { position, ended } = await nextEnd(call, { source, after, ms: seconds * 1_000 });
+    const found = await nextEnd(call, { source, after, at, ms: seconds * 1_000 });
+    const { position, ended, from } = found;
     if (ended === undefined) {
       const answer = new Answer(tokens);
       answer.add(`Nothing has ended in ${seconds} s${source === undefined ? "" : ` in ${source}`}.`);
-      answer.add(`Ask again with after ${position}: nothing is missed between two calls.`);
-      return answer.end({ position, page: `${call.page}/`, again: "`after` it the wait goes on" });
+      answer.add(`Wait on with after ${position}: nothing is missed between two calls.`);
+      return answer.end({ position, again: call.again({ after: from, at: position }) });
     }
-    return endText(call, ended, tokens);
+    return endText(call, { event: ended, from, at, tokens });
   },
 });
 
+type End = {
+  readonly event: EventJson;
+  /** The position after which it was waited for. */
+  readonly from: string;
+  readonly at: string | undefined;
+  readonly tokens: number;
+};
+
 /** How what ended went, and why. */
-async function endText(call: McpCall, event: EventJson, tokens: number): Promise<string> {
+async function endText(call: ToolCall, { event, from, at, tokens }: End): Promise<string> {
   const { position, source, session = "", kind, outcome, operation } = event;
-  const context = { ...call.context, minPosition: await completeAt(call, event) };
-  const foot = { position, again: "wait `after` it for the next" };
+  const context = { ...call.context, minPosition: at ?? (await completeAt(call, event)) };
   const isCommand = kind === "command.finished";
   if (isCommand && outcome !== "failed") {
     const answer = new Answer(tokens);
     answer.add(`${sourceText(source)}: command ${quoted(String(operation?.subject ?? ""))} ${outcome ?? "is over"}.`);
-    return answer.end({ ...foot, page: `${call.page}/sessions/${session}?at=${position}` });
+    const page = { address: `${call.page}/sessions/${session}?at=${position}` };
+    return answer.end({ position, again: call.again({ after: from, at: at ?? position }), page });
   }
   const left = loopOf(event) ?? `${isCommand ? source : session}@${position}`;
-  const comparison = comparisonJson(await call.apis.tapedeck.compare(context, { left }));
+  const comparison = comparisonJson(await call.apis.tapedeck.compare(context, { left, at }));
   const isOver = kind === "session.ended" || kind === "session.lost";
-  const how = isOver ? `The process is over: ${quoted(event.summary)}.` : undefined;
-  return whyText(call, comparison, tokens, { ...foot, how });
+  const { unit, position: last } = comparison.left;
+  const isAgain = unit === "loop" && last !== position && !isOver;
+  const how = isOver
+    ? `The process is over: ${quoted(event.summary)}.`
+    : isAgain
+      ? `It ended at ${position} and, tried again, at ${last}. This is how it was then.`
+      : undefined;
+  const again = `${call.again({ after: from, at: comparison.position })}${laterOutput(comparison)}`;
+  return whyText(call, comparison, tokens, { position, again, how });
 }
 
 /** v2 of Skaffold may report a little later what belongs to a loop, such as its rendering. */
@@ -89,20 +106,28 @@ function loopOf({ session = "", kind, operation }: EventJson): string | undefine
   return loopName({ session, runner: Number(operation.runner), loop: Number(operation.loop) });
 }
 
-type Wait = { readonly source: string | undefined; readonly after: string | undefined; readonly ms: number };
+type Wait = {
+  readonly source: string | undefined;
+  readonly after: string | undefined;
+  readonly at: string | undefined;
+  readonly ms: number;
+};
 
-/** The first end after the position, and the position up to which all ends are known. */
-async function nextEnd(
-  { apis, context }: McpCall,
-  { source, after = "now", ms }: Wait,
-): Promise<{ readonly position: string; readonly ended?: EventJson }> {
+/** `from`: after which it was waited for. `position`: up to which all ends are known. */
+type Waited = { readonly from: string; readonly position: string; readonly ended?: EventJson };
+
+/** The first end after the position. */
+async function nextEnd({ apis, context }: McpCall, { source, after = "now", at, ms }: Wait): Promise<Waited> {
   const filter = { kinds: endings, ...(source !== undefined && { sources: [source] }) };
   // What is over already is found by the index of the log, sooner than by following it.
   const { workspace } = context;
-  const page = { workspace, filter: parseFilter(filter), after, limit: 1, signal: context.signal };
+  const range = { after, limit: 1, signal: context.signal, ...(at !== undefined && { until: at }) };
+  const page = { workspace, filter: parseFilter(filter), ...range };
   const known = await apis.tapedeck.events(page, context);
   const [ended] = known.items;
-  if (ended !== undefined) return { position: ended.position, ended };
+  const begin = after === "now" ? known.position : after;
+  if (ended !== undefined) return { from: begin, position: ended.position, ended };
+  if (at !== undefined) return { from: begin, position: at };
   const signal = AbortSignal.any([context.signal, timeoutSignal(ms)]);
   const from = known.nextPage ?? known.position;
   const opened = await apis.tapedeck.subscribe({ after: from, filter }, { ...context, signal });
@@ -112,9 +137,9 @@ async function nextEnd(
       ({ position } = message);
       if (message.type !== "event") continue;
       const { event } = JSON.parse(message.json) as { readonly event: EventJson };
-      return { position, ended: event };
+      return { from: begin, position, ended: event };
     }
   }
   context.signal.throwIfAborted();
-  return { position };
+  return { from: begin, position };
 }

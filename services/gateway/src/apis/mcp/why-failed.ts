@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { AnswerOf } from "../tapedeck/answers.ts";
 import { comparisonJson } from "../tapedeck/compare/comparison-json.ts";
-import { Answer, loopName, tokensField } from "./answer.ts";
+import { Answer, loopName, sourceText, tokensField } from "./answer.ts";
 import { addDifferences, addSide, headOf } from "./comparison-text.ts";
 import { atField, namedSide, subjectFields } from "./named-side.ts";
 import { type McpCall, tool } from "./tool.ts";
@@ -20,16 +20,31 @@ export const whyFailed = tool({
     at: atField,
     tokens: tokensField,
   }),
-  async answer({ tokens, ...subject }, call) {
-    const left = await namedSide(call, subject);
+  async answer({ tokens, at, ...subject }, call) {
+    const left = await namedSide(call, { ...subject, at });
     if (left === undefined) return nothingFailed(call, tokens);
-    return whyText(call, comparisonJson(await call.apis.tapedeck.compare(call.context, { left })), tokens);
+    const comparison = comparisonJson(await call.apis.tapedeck.compare(call.context, { left, at }));
+    const { position } = comparison;
+    const again = call.again({ source: undefined, loop: undefined, ...nameOf(comparison.left, subject), at: position });
+    return whyText(call, comparison, tokens, { position, again: `${again}${laterOutput(comparison)}` });
   },
 });
 
+/** The name that means the side, whatever comes later. */
+function nameOf(side: AnswerOf<"ComparedSide">, { session }: { readonly session?: string | undefined }) {
+  if (side.unit === "loop") return { session: undefined, loop: loopName(side) };
+  return session === undefined ? { source: sourceText(side.source) } : {};
+}
+
+/** Causes are concluded from output, which may be recorded later. */
+export function laterOutput({ left, right }: AnswerOf<"Comparison">): string {
+  const hasCause = [left, right].some((side) => side?.failure != null);
+  return hasCause ? " (a cause may be clearer then: more of the output may have been recorded)" : "";
+}
+
 type Opening = {
-  readonly position?: string;
-  readonly again?: string;
+  readonly position: string;
+  readonly again: string;
   /** What is said first. */
   readonly how?: string | undefined;
 };
@@ -39,7 +54,7 @@ export function whyText(
   { page }: McpCall,
   comparison: AnswerOf<"Comparison">,
   tokens: number,
-  { how, ...foot }: Opening = {},
+  { how, ...foot }: Opening,
 ): string {
   const answer = new Answer(tokens);
   const { left } = comparison;
@@ -50,20 +65,16 @@ export function whyText(
     answer.add("");
     addDifferences(answer, comparison);
   }
-  const name = left.unit === "loop" ? loopName(left) : left.session;
-  const again =
-    left.unit === "loop" ? `\`loop\` ${name} answers the same` : `\`session\` ${name} \`at\` it answers the same`;
-  return answer.end({ position: left.position, again, ...foot, page: `${page}${pathOf(left)}` });
+  const isLoop = left.unit === "loop";
+  const path = isLoop
+    ? `/loops/${loopName(left)}`
+    : `/sessions/${left.session}?at=${left.failure?.position ?? left.position}`;
+  return answer.end({ ...foot, page: { address: `${page}${path}`, isNow: isLoop } });
 }
 
-function pathOf(side: AnswerOf<"ComparedSide">): string {
-  if (side.unit === "loop") return `/loops/${loopName(side)}`;
-  return `/sessions/${side.session}?at=${side.failure?.position ?? side.position}`;
-}
-
-async function nothingFailed({ apis, context, page }: McpCall, tokens: number): Promise<string> {
+async function nothingFailed({ apis, context }: McpCall, tokens: number): Promise<string> {
   const answer = new Answer(tokens);
   answer.add("No loop and no command has failed in this workspace.");
   const { position } = await apis.tapedeck.lists.sources(context, { filter: {}, limit: 1 });
-  return answer.end({ position, page: `${page}/` });
+  return answer.end({ position, again: "what failed last anywhere is always of now." });
 }

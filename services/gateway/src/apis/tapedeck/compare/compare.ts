@@ -20,6 +20,8 @@ export type CompareRequest = {
   readonly left?: string | undefined;
   /** Without it: the last good loop before the one on the left. */
   readonly right?: string | undefined;
+  /** A position or time: nothing that was recorded later is in the answer. Without it: now. */
+  readonly at?: string | undefined;
 };
 
 /** The most differences: later ones explain nothing. */
@@ -38,12 +40,12 @@ export type CompareApi = (context: CallContext, request: CompareRequest) => Prom
  * Vagrant) that is over; with one, it is the newest that failed. Everything throws TapedeckError.
  */
 export function compareApi(deps: CompareDeps): CompareApi {
-  return async (context, { left = context.source, right }) => {
-    const request = { workspace: context.workspace, ...(context.minPosition && { minPosition: context.minPosition }) };
+  return async (context, { left = context.source, right, at }) => {
     const sideName = (name: string | undefined, field: "left" | "right") =>
       name === undefined ? ({ type: "source", source: undefined, at: undefined } as const) : sideNamed(name, field);
     const [leftName, rightName] = [sideName(left, "left"), right === undefined ? undefined : sideName(right, "right")];
-    const { position } = await deps.query.position(context.workspace);
+    const position = await positionAt(deps, context, at);
+    const request = { workspace: context.workspace, at: position };
     const [one, named] = await Promise.all([
       resolveSide(deps, request, leftName, rightName === undefined ? "failed" : "newest"),
       rightName && resolveSide(deps, request, rightName, "newest"),
@@ -67,6 +69,18 @@ export function compareApi(deps: CompareDeps): CompareApi {
       position,
     };
   };
+}
+
+/** The position of the moment, or the one that the tables have come to. */
+async function positionAt(
+  { query }: CompareDeps,
+  { workspace, minPosition = "" }: CallContext,
+  at: string | undefined,
+): Promise<string> {
+  if (at !== undefined) return (await query.listSources({ workspace, at, limit: 1 })).position;
+  const { position } = await query.position(workspace);
+  // Positions sort as the log does.
+  return minPosition > position ? minPosition : position;
 }
 
 /** The call without the source, session and moment that it names: sides have their own. */

@@ -15,7 +15,7 @@ import type { EventsPageRequest } from "../events-page.ts";
 import type { Page } from "../lists.ts";
 import { type LoadedState, type StateItem, stateJson } from "../state.ts";
 import { outputAround } from "./output-around.ts";
-import { firstFailed, type Side, stepKey } from "./side.ts";
+import { firstFailed, type Side, type SideContext, stepKey } from "./side.ts";
 import type {
   Checkout,
   Failure,
@@ -40,7 +40,7 @@ const max = { steps: 500, events: 300, history: 500, lines: 300, checkouts: 100 
 /** Summarizes a side. `name`: its name for people, beside the other one. */
 export async function readSummary(
   deps: SummaryDeps,
-  context: CallContext,
+  context: SummaryContext,
   side: Side,
   name: string,
 ): Promise<SideSummary> {
@@ -96,7 +96,8 @@ function commandOf({ unit }: Side, events: readonly EventJson[]): Found | undefi
 async function readLate({ deps, context, side: { session, unit } }: Reading): Promise<LateOnV2 | undefined> {
   if (unit?.kind !== "loop" || unit.end_position === "") return undefined;
   const { runner, loop, end_position: end } = unit;
-  return lateOnV2(deps.events, { session: session.session, runner, loop, end }, context);
+  const events = (page: EventsPageRequest) => deps.events({ ...page, until: context.at });
+  return lateOnV2(events, { session: session.session, runner, loop, end }, context);
 }
 
 type ReadState = { readonly json: object; readonly manifests: ReturnType<typeof podManifests> };
@@ -144,7 +145,9 @@ function labelsOf({ session, unit }: Side): Record<string, Found> {
   );
 }
 
-type Reading = { readonly deps: SummaryDeps; readonly context: CallContext; readonly side: Side };
+/** `context.at`: nothing later is read, though output and steps may be recorded after the end of their loop. */
+type Reading = { readonly deps: SummaryDeps; readonly context: SummaryContext; readonly side: Side };
+type SummaryContext = CallContext & SideContext;
 
 function outcomeOf(operation: Operation | undefined): SideSummary["outcome"] {
   return (operation?.outcome || null) as SideSummary["outcome"];
@@ -168,11 +171,11 @@ function sessionOutcome(
 /** The steps of the loop; of a session without loops, the newest of each. */
 async function readSteps({
   deps,
-  context: { workspace },
+  context: { workspace, at },
   side: { session, unit, position },
 }: Reading): Promise<readonly Operation[]> {
   if (unit !== undefined && unit.kind !== "loop") return [unit];
-  const ofLoop = unit === undefined ? { at: position } : { runner: unit.runner, loop: unit.loop };
+  const ofLoop = unit === undefined ? { at: position } : { runner: unit.runner, loop: unit.loop, at };
   const { items } = await deps.query.listOperations({
     workspace,
     sessions: [session.session],
@@ -266,7 +269,7 @@ async function readCheckout(reading: Reading): Promise<Checkout | undefined> {
       limit: max.checkouts,
       last: max.checkouts,
     }),
-    eventsOf(reading, { kinds, after: position, until: "now", limit: 1 }),
+    eventsOf(reading, { kinds, after: position, until: reading.context.at, limit: 1 }),
   ]);
   const changes = [...before, ...late].flatMap(({ occurredAt = "", detail, position }): FileChanges[] => {
     const changed = detail?.changedFiles as Omit<FileChanges, "at" | "position"> | undefined;
@@ -348,7 +351,7 @@ async function readOutput(
       limit: max.lines,
       last: max.lines,
     }),
-    eventsOf(reading, { kinds, after: end, until: "now", limit: max.lines }),
+    eventsOf(reading, { kinds, after: end, until: reading.context.at, limit: max.lines }),
   ]);
   return outputAround([...before, ...after], cause.text);
 }

@@ -18,7 +18,8 @@ export type Side = {
 
 export type SideDeps = { readonly query: QueryClient };
 
-type Context = Pick<CallContext, "workspace" | "minPosition">;
+/** `at`: the position as of which all is read. */
+export type SideContext = Pick<CallContext, "workspace"> & { readonly at: string };
 
 /** Which of a session or a source to compare: its newest one that is over, or the newest one that failed. */
 type WhichLoop = "newest" | "failed";
@@ -33,13 +34,18 @@ const stepKinds = ["init", "build", "test", "render", "deploy", "check", "verify
  * @throws TapedeckError unknown_source, ambiguous_source, unknown_session, not_found (no such loop), before_first and the
  * errors of query
  */
-export async function resolveSide(deps: SideDeps, context: Context, name: SideName, which: WhichLoop): Promise<Side> {
+export async function resolveSide(
+  deps: SideDeps,
+  context: SideContext,
+  name: SideName,
+  which: WhichLoop,
+): Promise<Side> {
   if (name.type === "loop") return namedLoop(deps, context, name);
   const session =
     name.type === "session" ? await sessionOf(deps, context, name.session) : await sessionAt(deps, context, name);
   // A source's newest session may not have finished a loop yet.
   const of = name.type === "session" ? { sessions: [session.session] } : { sources: [session.source] };
-  const request = { ...base(context), ...of, kinds: unitKinds, at: name.at ?? "", limit: 1 };
+  const request = { ...base(context), ...of, kinds: unitKinds, at: name.at ?? context.at, limit: 1 };
   const over = ["succeeded", "failed", "canceled", "unknown"];
   const failed = which === "failed" ? await newest(deps, { ...request, outcomes: ["failed"] }) : undefined;
   const unit = failed ?? (await newest(deps, { ...request, outcomes: over })) ?? (await newest(deps, request));
@@ -61,7 +67,7 @@ const maxGood = 20;
  * The newest good loop of the side's source before the side's own; of commands, one of the same name. Without loops, the
  * newest session in which a step like the one that failed first succeeded before, as of its last good step.
  */
-export async function lastGood(deps: SideDeps, context: Context, side: Side): Promise<Side | undefined> {
+export async function lastGood(deps: SideDeps, context: SideContext, side: Side): Promise<Side | undefined> {
   const { session, unit } = side;
   if (unit === undefined) return lastGoodStep(deps, context, side);
   const { items } = await deps.query.listOperations({
@@ -78,7 +84,11 @@ export async function lastGood(deps: SideDeps, context: Context, side: Side): Pr
   return good && ofUnit(deps, context, good, session);
 }
 
-async function lastGoodStep(deps: SideDeps, context: Context, { session, position }: Side): Promise<Side | undefined> {
+async function lastGoodStep(
+  deps: SideDeps,
+  context: SideContext,
+  { session, position }: Side,
+): Promise<Side | undefined> {
   const failed = firstOfRound(await failedSteps(deps, context, session, position));
   if (failed === undefined) return undefined;
   const succeeded = { ...base(context), outcomes: ["succeeded"], at: failed.start_position, limit: 1 };
@@ -92,7 +102,7 @@ async function lastGoodStep(deps: SideDeps, context: Context, { session, positio
 }
 
 /** The newest first. A round has hardly more: Skaffold ends it when a step fails. */
-async function failedSteps({ query }: SideDeps, context: Context, { session }: Session, at = "") {
+async function failedSteps({ query }: SideDeps, context: SideContext, { session }: Session, at: string) {
   const request = { ...base(context), sessions: [session], kinds: stepKinds, outcomes: ["failed"], limit: 20 };
   return (await query.listOperations({ ...request, at })).items;
 }
@@ -154,7 +164,7 @@ function endOrder(a: Operation, b: Operation): number {
 
 async function namedLoop(
   deps: SideDeps,
-  context: Context,
+  context: SideContext,
   { session, runner, loop }: Extract<SideName, { type: "loop" }>,
 ): Promise<Side> {
   const found = await sessionOf(deps, context, session);
@@ -163,37 +173,37 @@ async function namedLoop(
   throw new TapedeckError("not_found", `session ${session} has no loop ${loop} of runner ${runner}`);
 }
 
-async function ofUnit(deps: SideDeps, context: Context, unit: Operation, known: Session): Promise<Side> {
+async function ofUnit(deps: SideDeps, context: SideContext, unit: Operation, known: Session): Promise<Side> {
   const session = unit.session === known.session ? known : await sessionOf(deps, context, unit.session);
   return { session, unit, position: unit.end_position || session.end_position };
 }
 
 async function sessionAt(
   { query }: SideDeps,
-  context: Context,
+  context: SideContext,
   { source, at }: Extract<SideName, { type: "source" }>,
 ): Promise<Session> {
   const resolved = await resolveSource(query, {
     ...context,
     ...(source !== undefined && { source }),
-    ...(at !== undefined && { at }),
+    at: at ?? context.at,
   });
   const name = nameOf(resolved);
-  const { items } = await query.listSessions({ ...base(context), sources: [name], at: at ?? "", limit: 1 });
+  const { items } = await query.listSessions({ ...base(context), sources: [name], at: at ?? context.at, limit: 1 });
   if (items[0] !== undefined) return items[0];
   const { developer, project } = sourceParts(name);
   const when = at === undefined ? "yet" : `at ${at}`;
   throw new TapedeckError("before_first", `${developer}/${project} has no session ${when}`);
 }
 
-async function sessionOf({ query }: SideDeps, context: Context, session: string): Promise<Session> {
+async function sessionOf({ query }: SideDeps, context: SideContext, session: string): Promise<Session> {
   const { items } = await query.listSessions({ ...base(context), sessions: [session], limit: 1 });
   if (items[0] !== undefined) return items[0];
   throw new TapedeckError("unknown_session", `there is no session "${session}"`);
 }
 
 /** Where to read the state of a whole session. */
-async function positionOf({ query }: SideDeps, context: Context, session: Session, at: string | undefined) {
+async function positionOf({ query }: SideDeps, context: SideContext, session: Session, at: string | undefined) {
   if (at === undefined) return session.end_position;
   const { items } = await query.listSessions({ ...base(context), sessions: [session.session], at, limit: 1 });
   if (items[0] !== undefined) return items[0].end_position;
@@ -204,6 +214,6 @@ async function newest({ query }: SideDeps, request: Parameters<QueryClient["list
   return (await query.listOperations(request)).items[0];
 }
 
-function base({ workspace, minPosition = "" }: Context) {
-  return { workspace, min_position: minPosition };
+function base({ workspace, at }: SideContext) {
+  return { workspace, at };
 }
