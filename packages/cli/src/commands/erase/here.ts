@@ -1,3 +1,4 @@
+import { plural } from "@tapedeck/client/lanes/format";
 import {
   beginDeveloperErasure,
   beginErasure,
@@ -62,7 +63,10 @@ export async function eraseDeveloperHere(developer: string, options: EraseOption
   const tokens = all.filter((token) => token.workspace === workspace && token.developer === developer);
   const ask = async (sessions: number) => {
     if (options.yes) return;
-    await confirm(`Erase ${sessions} sessions of ${workspace}/${developer}? This can't be undone. [y/N] `, "erased");
+    await confirm(
+      `Erase ${plural(sessions, "session")} of ${workspace}/${developer}? This can't be undone. [y/N] `,
+      "erased",
+    );
   };
   const request = { ...place, tokens: tokens.map(({ id }) => id), by: undefined, ...userHere() };
   await beginDeveloperErasure(request, deps, ask).catch((error: unknown) => {

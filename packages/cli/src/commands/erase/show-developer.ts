@@ -1,3 +1,4 @@
+import { plural } from "@tapedeck/client/lanes/format";
 import { CommandError } from "../../command-error.ts";
 import { coloured } from "../../display/colour.ts";
 import { print, printError, printJson } from "../../display/output.ts";
@@ -27,14 +28,14 @@ export async function showDeveloperErasure(
   const { state = "removing", sessions = 0, erased = 0, exports, tokens } = last ?? {};
   if (state !== "done") {
     const why = signal.aborted ? "stopped watching" : "the connection was lost";
-    const far = `${erased} of ${sessions} sessions are erased`;
+    const far = `erased ${erased} of ${plural(sessions, "session")}`;
     throw new CommandError(`${why}; the server continues to erase ${developer} (${far}): the same command shows it.`);
   }
   if (json) {
     printJson({ developer, sessions, exports, tokens });
     return;
   }
-  print(`erased ${developer}: ${sessions} sessions`);
+  print(`erased ${developer}: ${plural(sessions, "session")}`);
   for (const { time, who, kind } of exports ?? [])
     print(`an earlier export still contains some: ${time} by ${kind} ${who}`);
   for (const { id, name } of tokens ?? []) {

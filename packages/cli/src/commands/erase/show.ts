@@ -1,3 +1,4 @@
+import { plural } from "@tapedeck/client/lanes/format";
 import { CommandError } from "../../command-error.ts";
 import { print, printJson } from "../../display/output.ts";
 import { shortSource } from "../../display/source-name.ts";
@@ -25,7 +26,7 @@ export async function showErasure(
   }
   const { source = "", state = "removing", events = 0, removed = 0, exports } = last ?? {};
   if (state !== "done") {
-    const far = last === undefined ? "" : ` (${removed} of ${events} events are removed, and none can be read)`;
+    const far = last === undefined ? "" : ` (removed ${removed} of ${plural(events, "event")}, and none can be read)`;
     const goesOn = `the server continues to erase session ${session}${far}: the same command shows the progress.`;
     throw new CommandError(signal.aborted ? `stopped watching; ${goesOn}` : `the connection was lost; ${goesOn}`);
   }
@@ -33,7 +34,7 @@ export async function showErasure(
     printJson({ source, session, events, ...(exports && { exports }) });
     return;
   }
-  print(`erased session ${session} of ${shortSource(source)}: ${events} events`);
+  print(`erased session ${session} of ${shortSource(source)}: ${plural(events, "event")}`);
   for (const { time, who, kind } of exports ?? []) {
     print(`an earlier export still contains it: ${time} by ${kind} ${who}`);
   }

@@ -4,6 +4,7 @@ import { dirname } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGzip } from "node:zlib";
+import { plural } from "@tapedeck/client/lanes/format";
 import { exportFrom, type ToExport } from "../../api/exported-sessions.ts";
 import { CommandError } from "../../command-error.ts";
 import { print, rawOutput } from "../../display/output.ts";
@@ -73,5 +74,5 @@ function resultLine({ source, sessions }: ToExport, { events }: Filed, file: str
   const running = sessions.filter(({ ended }) => !ended).length;
   const what = sessions.length === 1 ? `session ${sessions[0]?.session}` : `${sessions.length} sessions`;
   const upToNow = running === 0 ? "" : sessions.length === 1 ? "; still running" : `; ${running} still running`;
-  return `${file}: ${what} of ${shortSource(source)}, ${events} events${upToNow}`;
+  return `${file}: ${what} of ${shortSource(source)}, ${plural(events, "event")}${upToNow}`;
 }

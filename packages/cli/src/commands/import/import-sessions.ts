@@ -1,4 +1,5 @@
 import { Client } from "@grpc/grpc-js";
+import { plural } from "@tapedeck/client/lanes/format";
 import { parseSourceName, sourceParts } from "@tapedeck/shared/source";
 import { grpcLink, linkOptions } from "@tapedeck/tap/push/link";
 import { CommandError } from "../../command-error.ts";
@@ -77,7 +78,7 @@ function printResult(
     printJson({ source, session: there, from: header.source, fromSession: session, events, added });
     return;
   }
-  const what = `session ${session} of ${header.source}, ${events} events`;
+  const what = `session ${session} of ${header.source}, ${plural(events, "event")}`;
   const as = there === session ? "" : `, as session ${there}`;
   print(`${shortSource(source)}: ${added === 0 ? `${what}: already recorded${as}` : `recorded ${what}${as}`}`);
 }

@@ -1,4 +1,5 @@
 import { basename, resolve } from "node:path";
+import { plural } from "@tapedeck/client/lanes/format";
 import { commandToStart } from "@tapedeck/shared/installation";
 import { largestPage } from "@tapedeck/shared/largest-page";
 import { namePart } from "@tapedeck/shared/source";
@@ -200,9 +201,13 @@ function healthLine({ spillBytes, queryLag, foldDrift }: Health, position: strin
   const parts = [
     `position ${position}`,
     access,
-    queryLag === undefined ? undefined : queryLag === 0 ? "tables up to date" : `tables ${queryLag} events behind`,
+    queryLag === undefined
+      ? undefined
+      : queryLag === 0
+        ? "tables up to date"
+        : `tables ${plural(queryLag, "event")} behind`,
     spillBytes === undefined ? undefined : `spill ${spillBytes === 0 ? "empty" : bytesText(spillBytes)}`,
-    foldDrift ? `state differed from the upstream's own ${foldDrift} times (see query's log)` : undefined,
+    foldDrift ? `state differed from the upstream's own ${plural(foldDrift, "time")} (see query's log)` : undefined,
   ];
   return coloured("dim", parts.filter((part) => part !== undefined).join(" · "));
 }

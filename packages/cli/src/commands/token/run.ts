@@ -1,3 +1,4 @@
+import { plural } from "@tapedeck/client/lanes/format";
 import type { Role, TokenRecord } from "@tapedeck/shared/tokens/token";
 import { CommandError } from "../../command-error.ts";
 import { jsonText, print, printError, printJson } from "../../display/output.ts";
@@ -51,7 +52,9 @@ export async function createToken(options: CreateTokenOptions): Promise<void> {
     print(options.json ? jsonText(made) : `${one.developer}\t${made.token}`);
   }
   if (options.json || options.quiet) return;
-  printError(`${developers.length} tokens, each shown only once. Keep them secret.`);
+  printError(
+    `${plural(developers.length, "token")}, shown only once. Keep ${developers.length === 1 ? "it" : "them"} secret.`,
+  );
   if (tokens.remark !== undefined) printError(tokens.remark);
 }
 
