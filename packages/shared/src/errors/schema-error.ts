@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import { ownValue } from "../own-value.ts";
 
 /**
  * What is wrong with a value, in the words of this product, to be written after the value's name: "must be at most 50". A message
@@ -47,7 +48,7 @@ const nouns: Readonly<Record<string, readonly [one: string, many: string]>> = {
 
 /** "must be at most 50", "must have at most 20 entries", "must not be empty" */
 function boundText(origin: string, how: string, bound: number | bigint): string {
-  const noun = nouns[origin];
+  const noun = ownValue(nouns, origin);
   if (noun === undefined) return `must be ${how} ${bound}`;
   if (how === "at least" && Number(bound) === 1) return "must not be empty";
   return `must have ${how} ${bound} ${noun[Number(bound) === 1 ? 0 : 1]}`;

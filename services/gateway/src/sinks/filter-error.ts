@@ -1,6 +1,7 @@
 import { kinds } from "@tapedeck/shared/events/kinds";
 import { sessionError } from "@tapedeck/shared/events/session-check";
 import { kindMatches } from "@tapedeck/shared/filter/filter";
+import { ownValue } from "@tapedeck/shared/own-value";
 import type { SinkDefinition } from "./definition.ts";
 import { mappedKinds } from "./format/cdevents/cd-facts.ts";
 import { chatKinds } from "./format/chat/chat-state.ts";
@@ -72,5 +73,5 @@ const outcomesOf: Readonly<Record<string, readonly string[]>> = {
 
 function mayEnd(kind: string, outcome: string): boolean {
   const [, verb = ""] = kind.split(".");
-  return kind === "job.succeeded" || (outcomesOf[verb]?.includes(outcome) ?? true);
+  return kind === "job.succeeded" || (ownValue(outcomesOf, verb)?.includes(outcome) ?? true);
 }

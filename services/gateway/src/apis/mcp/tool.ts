@@ -1,5 +1,6 @@
 import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import { issueText } from "@tapedeck/shared/errors/schema-error";
+import { ownValue } from "@tapedeck/shared/own-value";
 import type { z } from "zod";
 import type { CallContext } from "../../call-context.ts";
 import type { RecordApis } from "../../workspaces/routed-apis.ts";
@@ -48,7 +49,11 @@ export function tool<Input extends z.ZodObject>({ input, controls = false, answe
       const again = (pinned: Readonly<Record<string, unknown>>) => {
         const all: Readonly<Record<string, unknown>> = { ...own, ...pinned };
         // In one order, so that the same question has the same text.
-        return callText(more.name, Object.fromEntries(Object.keys(input.shape).map((key) => [key, all[key]])), pinned);
+        return callText(
+          more.name,
+          Object.fromEntries(Object.keys(input.shape).map((key) => [key, ownValue(all, key)])),
+          pinned,
+        );
       };
       return answer(read, { ...call, again });
     },
