@@ -24,9 +24,9 @@ const step = (kind: string, position: number, text = "", subject = "web") =>
 
 /** What is known of a loop that failed at this time, where query has these answers, one after the other. */
 async function causeOf(answers: readonly (readonly Operation[])[], { recordedAt = Date.now(), kind = "loop" } = {}) {
-  let asked = 0;
+  let calls = 0;
   const listOperations = async () => {
-    const items = answers[Math.min(asked++, answers.length - 1)] ?? [];
+    const items = answers[Math.min(calls++, answers.length - 1)] ?? [];
     return { items: items.toReversed(), position: "" } as never;
   };
   const operation = { workspace: "default", session: "s", kind, runner: 1, loop: kind === "loop" ? 1 : 0 };

@@ -32,12 +32,12 @@ type Known = { readonly what: string; readonly text: string; readonly place: str
 export function causeReader(query: Pick<QueryClient, "listOperations">): CauseOf {
   return async (operation, signal) => {
     const { recordedAt, oldestRecordedAt, loop } = operation;
-    const asked = Date.now();
-    const isSettled = asked - recordedAt > settledMs;
-    const until = Math.min(oldestRecordedAt, asked) + completeMs;
+    const now = Date.now();
+    const isSettled = now - recordedAt > settledMs;
+    const until = Math.min(oldestRecordedAt, now) + completeMs;
     // The clock of the log may be ahead of this one, and others may have waited already.
-    const ofOutput = Math.min(Math.max(0, recordedAt + outputMs - asked), outputMs);
-    await delay(Math.min(ofOutput, Math.max(leastOutputMs, until - asked)), signal);
+    const ofOutput = Math.min(Math.max(0, recordedAt + outputMs - now), outputMs);
+    await delay(Math.min(ofOutput, Math.max(leastOutputMs, until - now)), signal);
     const over = AbortSignal.any([signal, timeoutSignal(Math.max(answerMs, until - Date.now()))]);
     let known: Known | undefined;
     for (;;) {
