@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { mayAs } from "../../auth/roles.ts";
-import { whileAuthorized } from "../../call-context.ts";
+import { revocationOf, whileAuthorized } from "../../call-context.ts";
 import type { CallerLimits } from "../../limits/limits.ts";
 import type { CallWatch } from "../../metrics.ts";
 import type { RecordApis } from "../../workspaces/routed-apis.ts";
@@ -39,6 +39,9 @@ export function mcpRoute(
     const mayControl = request.headers[triggerHeader] === "true" && mayAs("controller", who);
     const server = () => mcpServer({ context, apis, page, waits }, { mayControl, failed: watch.failed });
     const response = await createMcpHandler(server).fetch(webRequest(request, page, context.signal));
+    // The library knows only that the call is over, and its answer says nothing.
+    const revocation = response.ok ? undefined : revocationOf(context.signal);
+    if (revocation !== undefined) throw revocation;
     if (response.headers.get("content-type") === "text/event-stream") waits();
     return reply.send(response);
   };
