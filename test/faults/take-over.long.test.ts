@@ -28,9 +28,6 @@ import { type ServiceProcess, startServiceProcess } from "./service-process.ts";
 
 const folder = "01-dev-success-3-artifacts-5-iterations";
 
-/** A busy machine takes its time for each step. */
-const deadlineMs = 60_000;
-
 /** How long a query keeps rows that another one answers with follows from this. */
 const settings = { TAPEDECK_LIMITS_QUERY: "5s" };
 
@@ -138,17 +135,17 @@ function keepReading({ http, grpc }: Pick<Processes, "http" | "grpc">, source: s
 async function goesOn({ events, fake }: Harness, frames: number): Promise<void> {
   const goal = fake.said.v1 + frames;
   const isThere = async () => framesOf(await events(), "v1").length >= goal;
-  await until(isThere, { message: `${frames} further frames to be recorded`, deadlineMs });
+  await until(isThere, { message: `${frames} further frames to be recorded` });
 }
 
 const at = async ({ entry }: Harness, name: string) => {
   const isThere = async () => (await entry()).at === name;
-  await until(isThere, { message: `the workspace to be at ${name || "the first query"}`, deadlineMs });
+  await until(isThere, { message: `the workspace to be at ${name || "the first query"}` });
 };
 
 const alone = async ({ entry }: Harness) => {
   const isAlone = async () => (await entry()).also.length === 0;
-  await until(isAlone, { message: "the query before to have no rows left", deadlineMs });
+  await until(isAlone, { message: "the query before to have no rows left" });
 };
 
 async function rowsIn(url: string): Promise<number> {

@@ -85,8 +85,7 @@ async function writtenAndReadUntil(at: Harness, then: string, now: ReturnType<ty
     if (!isOver) faults.push(error);
     return isOver;
   };
-  const deadlineMs = 60_000;
-  await until(() => isThere().catch(failed), { message: `the map to name ${then}`, deadlineMs });
+  await until(() => isThere().catch(failed), { message: `the map to name ${then}` });
   expect(faults).toEqual([]);
 }
 

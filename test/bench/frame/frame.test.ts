@@ -47,8 +47,8 @@ it("figure and calibration run in turns, and the first pair is the warm-up", asy
 it("a failure is a line without figures, and the next comparison runs", async () => {
   const bench = new Bench("part", scale);
   await bench.compare(comparison({ run: () => Promise.reject(new Error("503 too slow")) }));
-  const deadlineMs = 20;
-  await bench.compare(comparison({ run: () => new Promise(() => {}), deadlineMs }));
+  const soonMs = 20;
+  await bench.compare(comparison({ run: () => new Promise(() => {}), deadlineMs: soonMs }));
   await bench.compare(comparison());
   expect(bench.rows.map(({ verdict, error }) => [verdict, error])).toEqual([
     ["failed", "503 too slow"],

@@ -12,8 +12,6 @@ import { type Processes, startProcesses } from "../processes.ts";
 const developer = "alizarin";
 const [hers, bobs] = ["01KE3M9Z6Q4W8T2V5X7Y9A1B40", "01KE3M9Z6Q4W8T2V5X7Y9A1B41"] as const;
 const waitsForTables = "query, whose tables still have the name";
-/** A busy machine takes its time. */
-const deadlineMs = 120_000;
 
 /** The developer's session, and then bob's. */
 function recorded() {
@@ -62,7 +60,7 @@ async function harness() {
   const isStopped = async () => {
     const waits = async () =>
       (await database.query("select from pg_locks where locktype = 'advisory' and not granted")).rows.length > 0;
-    await until(waits, { message: "the rebuild to stop in the middle", deadlineMs });
+    await until(waits, { message: "the rebuild to stop in the middle" });
     expect(await rowsWith(database, "tapedeck_rebuild")).toContain("tapedeck_rebuild.sources");
   };
   const owned = stack.move();
@@ -135,7 +133,7 @@ async function erased(on: Processes): Promise<"done" | "waits"> {
 }
 
 const isErased = (on: Processes) =>
-  until(async () => (await erased(on)) === "done", { message: "the erasure to end", deadlineMs });
+  until(async () => (await erased(on)) === "done", { message: "the erasure to end" });
 
 it("a developer who is erased during a rebuild is not in the new tables", async () => {
   await using at = await harness();

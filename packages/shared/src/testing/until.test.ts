@@ -17,8 +17,8 @@ it("a condition may throw until it holds", async () => {
 });
 
 it("until() gives up with what it waited for and the last reason", async () => {
-  const deadlineMs = 10;
-  const waiting = until(() => Promise.reject(new Error("not yet")), { message: "Godot", deadlineMs });
+  const soonMs = 10;
+  const waiting = until(() => Promise.reject(new Error("not yet")), { message: "Godot", deadlineMs: soonMs });
   await expect(waiting).rejects.toThrow(/Godot/);
   await expect(waiting).rejects.toMatchObject({ cause: { message: "not yet" } });
 });
