@@ -6,7 +6,7 @@ import type { KillsOptions } from "./server-kills.ts";
 import { killAt, killPoints, serverKillsLoseNothing } from "./server-kills.ts";
 
 /** The number of servers that one ingest records at once. */
-const atOnce = searched({ short: 8, long: 15 });
+const atOnce = searched({ short: 5, long: 15 });
 
 /** In turns: ingest keeps running, is killed with its taps, or beside them. */
 const recorders: readonly KillsOptions[] = [{}, { recorder: "killed" }, { recorder: "killed beside its taps" }];

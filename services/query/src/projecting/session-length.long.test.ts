@@ -1,6 +1,7 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { logStart, sequenceOf } from "@tapedeck/shared/log/offset";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
+import { searched } from "@tapedeck/shared/testing/searches";
 import { Client } from "pg";
 import { expect, it } from "vitest";
 import { migrated } from "../testing/migrated.ts";
@@ -13,8 +14,8 @@ import { scenario } from "../testing/scenario.ts";
 import { stage } from "../testing/stage.ts";
 import { vagrantSession, vagrantShop } from "../testing/vagrant-scenario.ts";
 
-const size = 9_000;
-const window = 1_000;
+const size = searched({ short: 4_500, long: 9_000 });
+const window = size / 9;
 /** An event may read this many rows of a table or an index: those of earlier failures, whose output may come late. */
 const maxRows = 10;
 /** The search for what a failure printed is bounded, but a session has so much text only after a while. */
