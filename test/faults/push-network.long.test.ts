@@ -12,7 +12,7 @@ import { framesOf } from "./recorded-events.ts";
 
 const recording = (name: string) => loadRecording(join(recordings.skaffold, name));
 
-const faults = searched({ short: 12, long: 70 });
+const faults = searched({ short: 8, long: 70 });
 
 it.each([
   "01-dev-success-3-artifacts-5-iterations",
