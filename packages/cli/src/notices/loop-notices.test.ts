@@ -36,6 +36,12 @@ function harness({ isOwn }: { readonly isOwn?: (session: string) => boolean } = 
       notices.update(now);
       return endPosition;
     },
+    /** The loop that began at `at` ends once more: Skaffold has tried its sync again. */
+    endsAgain: (at: number, seconds: number, verb: "succeeded" | "failed") => {
+      const error = verb === "failed" ? failed("exit status 1") : {};
+      now = foldNow(now, inLoop(at + seconds, `loop.${verb}`, at + 1, { source: bob, ...error }));
+      notices.update(now);
+    },
     cause: (endPosition: string, text: string, source = bob) => {
       const cause = { text, reason: "unknown", file: "main.go", line: 7 };
       now = withCauses(now, [{ kind: "build", subject: "web", endPosition, cause, source } as unknown as Operation]);
@@ -107,6 +113,51 @@ it("a source that fails and is good again in turns gives one notice in ten secon
   }
   expect(shown.length).toBeGreaterThan(2);
   expect(shown.length).toBeLessThanOrEqual(6);
+});
+
+it("a loop that has failed and then worked before this was shown is not shown", () => {
+  const { shown, start, loop, endsAgain, passes, notices } = harness();
+  start();
+  loop(0, "failed");
+  passes(2_000);
+  endsAgain(0, 4, "succeeded");
+  passes(60_000);
+  expect(shown).toEqual([]);
+  expect(notices.isRed(bob)).toBe(false);
+});
+
+it("a loop that works at its second try is shown as good again, and as one failure", () => {
+  const { shown, start, loop, endsAgain, passes, notices } = harness();
+  start();
+  loop(0, "failed");
+  passes(20_000);
+  endsAgain(0, 22, "failed");
+  passes(20_000);
+  endsAgain(0, 42, "succeeded");
+  passes(60_000);
+  expect(shown.slice(1)).toEqual([{ title: "bob/shop is good again", text: "after 40 s · the last loop took 42 s" }]);
+  expect(notices.isRed(bob)).toBe(false);
+});
+
+it("a loop that fails after it has worked is shown", () => {
+  const { shown, start, loop, endsAgain, passes } = harness();
+  start();
+  loop(0, "succeeded");
+  passes(20_000);
+  endsAgain(0, 22, "failed");
+  passes(60_000);
+  expect(shown).toHaveLength(1);
+});
+
+it("a clock that is set back delays no notice", () => {
+  const { shown, start, loop, passes } = harness();
+  start();
+  loop(0, "failed");
+  passes(20_000);
+  vi.setSystemTime(Date.now() - 3_600_000);
+  loop(30, "succeeded");
+  passes(0);
+  expect(shown.slice(1)).toMatchObject([{ title: "bob/shop is good again" }]);
 });
 
 it("many sources that fail at once are shown in one notice", () => {

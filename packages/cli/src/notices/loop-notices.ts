@@ -28,11 +28,12 @@ export type LoopNoticesOptions = {
 /** What was shown of a source last, or what it was like before. */
 type Known = {
   readonly isRed: boolean;
-  /** The last loop. */
+  /** The last loop, by its start. It may end several times: Skaffold tries a sync that has failed again. */
   readonly position: string;
   /** When its first loop failed since the last good one, and how many have. */
   readonly redSince: number | undefined;
   readonly failures: number;
+  /** In milliseconds of a clock that nobody sets. */
   readonly shownAt: number | undefined;
 };
 
@@ -64,7 +65,8 @@ export class LoopNotices implements Disposable {
     const before = this.#now;
     this.#now = now;
     if (before === undefined) for (const lane of now.values()) this.#takeBefore(lane);
-    for (const lane of now.values()) if (before?.get(lane.source) !== lane) this.#take(this.#ownPart(lane), Date.now());
+    for (const lane of now.values())
+      if (before?.get(lane.source) !== lane) this.#take(this.#ownPart(lane), performance.now());
     this.#schedule();
   }
 
@@ -85,7 +87,7 @@ export class LoopNotices implements Disposable {
     this.#timer = undefined;
     const pending = [...this.#pending];
     this.#pending.clear();
-    const at = Date.now();
+    const at = performance.now();
     const shown = pending.flatMap(([source, { known }]) => {
       const lane = this.#now?.get(source);
       const before = this.#known.get(source);
@@ -119,7 +121,7 @@ export class LoopNotices implements Disposable {
     const before = this.#known.get(source);
     const pending = this.#pending.get(source);
     const last = pending?.known ?? before;
-    if (judged === undefined || judged.position === last?.position) return;
+    if (judged === undefined || isKnown(judged, last)) return;
     const known = knownAfter(last, judged);
     const isNews = known.isRed ? !before?.isRed || !this.#isRecent(before, at) : before?.isRed === true;
     if (isNews) this.#pending.set(source, { since: pending?.since ?? at, known });
@@ -144,7 +146,7 @@ export class LoopNotices implements Disposable {
     // Sources that fail one after the other must not delay the first one for ever.
     const latest = Math.min(...pending.map(([, { since }]) => since)) + causeMs;
     const due = Math.max(this.#shownAt + gapMs, Math.min(latest, Math.max(...pending.map(dueOf))));
-    this.#timer = startTimer(() => this.flush(), Math.max(0, due - Date.now())).unref();
+    this.#timer = startTimer(() => this.flush(), Math.max(0, due - performance.now())).unref();
   }
 }
 
@@ -157,6 +159,10 @@ function judgedLoop({ loops, session }: Lane): Loop | undefined {
     ({ outcome, kind, session: own }) =>
       outcome === "failed" || (outcome === "succeeded" && (kind !== "round" || own !== session)),
   );
+}
+
+function isKnown({ position, outcome }: Loop, last: Known | undefined): boolean {
+  return position === last?.position && last.isRed === (outcome === "failed");
 }
 
 function knownAfter(last: Known | undefined, { outcome, position, endedAt }: Loop): Known {
