@@ -132,8 +132,7 @@ async function erased(on: Processes): Promise<"done" | "waits"> {
   throw new Error(text);
 }
 
-const isErased = (on: Processes) =>
-  until(async () => (await erased(on)) === "done", { message: "the erasure to end" });
+const isErased = (on: Processes) => until(async () => (await erased(on)) === "done", { message: "the erasure to end" });
 
 it("a developer who is erased during a rebuild is not in the new tables", async () => {
   await using at = await harness();
