@@ -19,6 +19,8 @@ import {
   QueryClient,
   ReadStateRequest,
   RebuildRequest,
+  RunSqlRequest,
+  type RunSqlResponse,
   SetAsideRequest,
   type SetAsideResponse,
   type StateHead,
@@ -87,6 +89,10 @@ export function queryClient(
           metadata,
           done,
         ),
+      ),
+    runSql: (request: DeepPartial<RunSqlRequest>) =>
+      ask<RunSqlResponse>((done) =>
+        client.runSql(RunSqlRequest.fromPartial({ workspace, ...request }), metadata, done),
       ),
     workspaces: (request: DeepPartial<WorkspacesRequest> = {}) =>
       ask<WorkspacesResponse>((done) =>

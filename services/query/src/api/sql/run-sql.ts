@@ -1,5 +1,6 @@
 import type { RunSqlRequest, RunSqlResponse } from "@tapedeck/proto/tapedeck/v1/query";
 import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
+import { terminalText } from "@tapedeck/shared/output/terminal-text";
 import type pg from "pg";
 import type { ReaderLimits } from "../../db/access/limits.ts";
 import { ownLogin } from "../../db/access/own-logins.ts";
@@ -8,8 +9,8 @@ import { isDatabaseAway, isStatementTimeout } from "../../db/away.ts";
 import { settingInteger } from "../../db/setting-integer.ts";
 import type { ApiDeps, CallScope } from "../deps.ts";
 
-/** `characters`: of a value. `all`: of an answer, of which assistants see a fraction. */
-const most = { rows: 1_000, columns: 100, characters: 2_000, all: 1_000_000 };
+/** `characters`: of a value. `all`: of an answer, of which assistants see a fraction. `error`: what an error quotes. */
+const most = { rows: 1_000, columns: 100, characters: 2_000, all: 1_000_000, error: 500 };
 /** What is read at a time, and so may be more than an answer has. */
 const fetchedRows = 20;
 
@@ -62,8 +63,15 @@ const queryWords = ["select", "with", "values", "table"];
  */
 function oneQuery(sql: string): string {
   const [, word = ""] = /^(?:\s|--.*|\/\*[\s\S]*?\*\/|\()*(\w*)/.exec(sql) ?? [];
-  if (word === "" || queryWords.includes(word.toLowerCase())) return sql.replace(/[\s;]+$/, "");
+  if (word === "" || queryWords.includes(word.toLowerCase())) return sql.slice(0, endOf(sql));
   throw invalidArgument(`this begins with ${JSON.stringify(word.slice(0, 40))}: only ${oneOnly}`, "sql");
+}
+
+/** Where the spaces and semicolons at the end begin. A regular expression tries each run of spaces, in quadratic time. */
+function endOf(sql: string): number {
+  let end = sql.length;
+  while (end > 0 && /[\s;]/.test(sql[end - 1] as string)) end--;
+  return end;
 }
 
 const oneOnly = "one query is run, which begins with SELECT, WITH or VALUES";
@@ -114,15 +122,32 @@ function cutText(name: string): string {
   return `case when length(${text}) > ${most.characters} then left(${text}, ${most.characters}) || '…' else ${text} end`;
 }
 
+const numeric = 1700;
 /** int8, int2, int4, oid, float4, float8, numeric */
-const numberTypes = new Set<number | undefined>([20, 21, 23, 26, 700, 701, 1700]);
+const numberTypes = new Set<number | undefined>([20, 21, 23, 26, 700, 701, numeric]);
 
 /** A number as JSON has it where that is exact, as in the HTTP API; other values are texts as Postgres writes them. */
 function jsonValue(text: string | null, type: number | undefined): number | string | null {
   if (text === null || !numberTypes.has(type)) return text;
   const number = Number(text);
   const isExact = Number.isInteger(number) ? Number.isSafeInteger(number) : Number.isFinite(number);
-  return isExact ? number : text;
+  return isExact && (type !== numeric || decimalText(number) === withoutZeros(text)) ? number : text;
+}
+
+/** Without an exponent, as Postgres writes a numeric. */
+function decimalText(number: number): string {
+  const [digits = "", exponent] = String(number).split("e-");
+  if (exponent === undefined) return digits;
+  const [, sign = "", whole = "", fraction = ""] = /^(-?)(\d)\.?(\d*)$/.exec(digits) ?? [];
+  return `${sign}0.${"0".repeat(Number(exponent) - 1)}${whole}${fraction}`;
+}
+
+/** The text of a numeric without zeros at the end of its fraction. */
+function withoutZeros(text: string): string {
+  if (!text.includes(".")) return text;
+  let end = text.length;
+  while (text[end - 1] === "0") end--;
+  return text.slice(0, text[end - 1] === "." ? end - 1 : end);
 }
 
 /** A single statement: Postgres refuses several in one. */
@@ -153,5 +178,15 @@ function asRefusal(error: unknown): unknown {
   // Classes of errors that a query makes: its syntax, names, rights, values, and what it needs.
   if (!/^(0A|21|22|25|26|2B|34|38|42|53|54)/.test(code)) return error;
   const hint = "hint" in error && typeof error.hint === "string" ? ` (${error.hint})` : "";
-  return invalidArgument(`Postgres refuses the query: ${JSON.stringify(error.message + hint)}`, "sql");
+  return invalidArgument(`Postgres refuses the query: ${quoted(error.message + hint)}`, "sql");
+}
+
+/** Assistants read it: characters that nobody sees may hide instructions in a recorded value. */
+const unseen = /\p{Default_Ignorable_Code_Point}/gu;
+
+/** Postgres repeats a value of any length in its errors. */
+function quoted(text: string): string {
+  const start = text.slice(0, most.error).toWellFormed();
+  const line = terminalText(start).replace(unseen, "").replace(/\s+/g, " ");
+  return JSON.stringify(start === text ? line : `${line}… (cut)`);
 }
