@@ -59,15 +59,17 @@ function now(conditions: readonly (SqlCondition | undefined)[], limit: number) {
     select t.* from sessions t where ${allOf(conditions)} order by t.start_position desc limit ${limit + 1}`;
 }
 
-/** The sessions as they stood. A session may have ended or been resumed since. */
+/** The sessions as they stood. A session may have ended or been resumed since: a row has the last end and its cause. */
 function then(conditions: readonly (SqlCondition | undefined)[], limit: number, at: Offset) {
   return sql<SessionRow>`
     select t.*, coalesce(last.position, t.start_position) as last_position, greatest(0, lost.gaps)::int as gaps,
       ended.position as end_position, case when ended.time_source <> 'interval' then ended.occurred_at end as ended_at,
       case when ended.time_source <> 'interval' then ended.occurred_ns else 0 end as ended_ns,
       coalesce(ended.detail ->> 'reason', '') as end_reason,
-      case when ended.position is not null then t.exit_code end as exit_code,
-      case when ended.position is not null then t.command_line else '' end as command_line
+      coalesce((ended.detail ->> 'exit_code')::int, case when ended.detail #>> '{command_run,wrapper}' is distinct from 'true'
+        then (ended.detail #>> '{command_run,exit_code}')::int end) as exit_code,
+      coalesce(ended.detail #>> '{command_run,command_line}', '') as command_line,
+      case when ended.position = t.end_position then t.reason else '' end as reason
     from sessions t
     left join lateral (
       select max(position) as position from events where session = t.session and position <= ${at}) as last on true

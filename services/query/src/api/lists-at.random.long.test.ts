@@ -65,6 +65,46 @@ it("a loop that ended more than once is listed as it stood at each position", as
   }
 });
 
+it("a session that ended after it was lost is listed with the exit code of the end at each position", async () => {
+  await using on = await stage();
+  const script = scenario();
+  const session = script.session("01S1");
+  session.started();
+  session.build("web", "started");
+  session.build("web", "failed");
+  session.lost("killed");
+  script.add({ kind: "upstream.restored", session: "01S1" });
+  session.ended("process ended", undefined, 1);
+  script.add({ kind: "upstream.restored", session: "01S1" });
+  const command_run = { command_line: "skaffold build", exit_code: 0 };
+  session.own("session.ended", { $case: "session_detail", value: { reason: "process ended", command_run } });
+  const makeRun = { command_line: "make build", exit_code: 2, wrapper: true };
+  session.own("session.ended", { $case: "session_detail", value: { command_run: makeRun } });
+  const seqs = await on.write(script.events);
+  await using all = await freshDatabase(migrated);
+  await projectUntil(all.url, on.log.reader, seqs.at(-1) ?? 0);
+  await using whole = openDatabase({ url: all.url });
+  await using growing = await freshDatabase(migrated);
+  await using partial = openDatabase({ url: growing.url });
+  const codes: unknown[] = [];
+  for (const seq of seqs) {
+    await projectUntil(growing.url, upTo(on.log.reader, seq), seq);
+    const then = await lists(on, whole, on.endAt(seq));
+    expect(then).toEqual(await lists(on, partial, ""));
+    codes.push(then.sessions.flatMap(({ ended, exit_code, command_line }) => [ended, exit_code, command_line]));
+  }
+  const running = [false, undefined, ""];
+  expect(codes).toEqual([
+    ...[running, running, running],
+    [true, undefined, ""],
+    running,
+    [true, 1, ""],
+    running,
+    [true, 0, "skaffold build"],
+    [true, undefined, "make build"],
+  ]);
+});
+
 /** The log as if it ended there, so that tables end there, too, however many events are taken at once. */
 function upTo(log: LogReader, seq: Sequence): LogReader {
   return {
