@@ -1,5 +1,5 @@
 import { invalidArgument } from "@tapedeck/shared/errors/errors";
-import { terminalText } from "@tapedeck/shared/output/terminal-text";
+import { escapedJson, terminalText } from "@tapedeck/shared/output/terminal-text";
 import { ownValue } from "@tapedeck/shared/own-value";
 import { z } from "zod";
 
@@ -159,10 +159,15 @@ export function counted(count: number, what: string): string {
 }
 
 /** Characters that nobody sees, in which texts for models are hidden. */
-const unseen = /[\u{200b}\u{2060}-\u{2064}\u{feff}]|[\u{e0000}-\u{e007f}]|\p{Variation_Selector}/gu;
+const unseen = /\p{Default_Ignorable_Code_Point}/gu;
+
+/** Without what a terminal obeys or nobody sees. */
+function visible(text: string): string {
+  return terminalText(text).replace(unseen, "");
+}
 
 function plain(text: string, maxLength: number): string {
-  const line = terminalText(text).replace(unseen, "").replace(/\s+/g, " ").trim();
+  const line = visible(text).replace(/\s+/g, " ").trim();
   return shortened(line, maxLength);
 }
 
@@ -179,16 +184,28 @@ export function quoted(text: string, maxLength = 300): string {
 
 /** A line of output, or several. */
 export function data(text: string, maxLength = 400): string[] {
-  return terminalText(text)
-    .replace(unseen, "")
+  return visible(text)
     .replace(/\n$/, "")
     .split("\n")
     .map((line) => `| ${shortened(line, maxLength)}`);
 }
 
-/** JSON of recorded values: its texts are quoted, and their line breaks escaped. */
+/**
+ * JSON of recorded values. Each text is cleaned before it gets its quotes: afterwards a sequence for terminals would take them
+ * along. Names stay different from each other, so they are escaped only.
+ */
 export function jsonData(value: unknown): string {
-  return terminalText(JSON.stringify(value)).replace(unseen, "");
+  return exactJson(value, (_name, one) => (typeof one === "string" ? visible(one) : one));
+}
+
+/** JSON that means exactly the value, with escapes for what a terminal obeys or nobody sees. */
+export function exactJson(value: unknown, replacer?: (name: string, value: unknown) => unknown): string {
+  return escapedJson(JSON.stringify(value, replacer)).replace(unseen, escaped);
+}
+
+/** Characters above U+FFFF are two escapes. */
+function escaped(char: string): string {
+  return [...Array(char.length).keys()].map((at) => `\\u${char.charCodeAt(at).toString(16).padStart(4, "0")}`).join("");
 }
 
 /** "alice/shop/skaffold", which every tool takes: the workspace is the caller's. */

@@ -2,7 +2,7 @@ import { McpServer } from "@modelcontextprotocol/server";
 import type { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { version } from "@tapedeck/shared/version";
 import { UpstreamError } from "../upstream-error.ts";
-import { sourceText } from "./answer.ts";
+import { quoted, sourceText } from "./answer.ts";
 import { compare } from "./compare.ts";
 import { getState } from "./get-state.ts";
 import { listSources } from "./list-sources.ts";
@@ -67,7 +67,7 @@ function unchecked(input: Tool["input"]) {
 
 /** Errors speak of tools and arguments: an assistant has nothing else. */
 function errorText({ name, input }: Tool, error: TapedeckError | UpstreamError): string {
-  if (error instanceof UpstreamError) return `The upstream refused it: ${JSON.stringify(error.message)}`;
+  if (error instanceof UpstreamError) return `The upstream refused it: ${quoted(error.message)}`;
   const { choices = [], earliest, latest } = error.details;
   const more = [
     ...(error.code === "invalid_argument" ? [`Arguments of ${name}: ${Object.keys(input.shape).join(", ")}`] : []),

@@ -4,7 +4,7 @@ import { ownValue } from "@tapedeck/shared/own-value";
 import type { z } from "zod";
 import type { CallContext } from "../../call-context.ts";
 import type { RecordApis } from "../../workspaces/routed-apis.ts";
-import { jsonData, quoted } from "./answer.ts";
+import { exactJson, quoted } from "./answer.ts";
 
 /** A call of a tool. */
 export type McpCall = {
@@ -68,9 +68,9 @@ function callText(
   all: Readonly<Record<string, unknown>>,
   pinned: Readonly<Record<string, unknown>>,
 ): string {
-  const json = jsonData(all);
+  const json = exactJson(all);
   if (Buffer.byteLength(json) <= maxArgumentBytes) return `${name} ${json}`;
-  return `${name} with the same arguments and ${jsonData(pinned)}`;
+  return `${name} with the same arguments and ${exactJson(pinned)}`;
 }
 
 /** @throws TapedeckError invalid_argument, with all that is wrong */
