@@ -143,6 +143,10 @@ it("each answer ends with the call that gives it again, after whatever has come 
     await on.seed(part);
     answers.push(...(await answersOf(mcp, calls)));
   }
+  // From now on, `chris/shop` is more than one source.
+  const second = scenario(nameOf("chris", "vagrant"));
+  second.add({ session: "01C3", kind: "session.started" });
+  await on.seed(second.events);
   expect(await askAgain(mcp, answers)).toBeGreaterThan(250);
 });
 

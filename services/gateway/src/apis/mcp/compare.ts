@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { AnswerOf } from "../tapedeck/answers.ts";
 import { comparisonJson } from "../tapedeck/compare/comparison-json.ts";
-import { Answer, loopName, textField, tokensField } from "./answer.ts";
+import { Answer, loopName, sourceText, textField, tokensField } from "./answer.ts";
 import { addDifferences, addSide } from "./comparison-text.ts";
 import { atField, sideOf } from "./named-side.ts";
 import { tool } from "./tool.ts";
@@ -38,13 +38,22 @@ export const compare = tool({
       exact.map((side, index): [string, string] => [index === 0 ? "left" : "right", exactName(side)]),
     );
     const { position } = comparison;
+    const named = {
+      left: fullyNamed(sides.left, comparison.left),
+      right: sides.right && fullyNamed(sides.right, comparison.right ?? comparison.left),
+    };
     return answer.end({
       position,
-      again: `${call.again({ ...sides, at: position })}${laterOutput(comparison)}`,
+      again: `${call.again({ ...named, at: position })}${laterOutput(comparison)}`,
       page: { address: `${call.page}/compare?${query}`, isNow: exact.some(({ unit }) => unit === "loop") },
     });
   },
 });
+
+/** The caller's name of a side, with the upstream of a source: the project may get another one. */
+function fullyNamed(name: string, { source }: AnswerOf<"ComparedSide">): string {
+  return name.includes("/") ? name.replace(/^[^@]*/, sourceText(source)) : name;
+}
 
 /** A side that stays the same when newer loops come. */
 function exactName(side: AnswerOf<"ComparedSide">): string {
