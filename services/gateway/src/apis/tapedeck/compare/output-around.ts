@@ -18,10 +18,15 @@ export function outputAround(written: readonly EventJson[], cause: string): read
   const own = lines.filter(({ printer, text }) => printer === found.printer && text.trim() !== "");
   const at = own.indexOf(found);
   return own.slice(Math.max(0, at - maxAround), at + maxAround + 1).map((line) => ({
-    value: line.text.trimEnd().slice(0, longestLine),
+    value: cut(line.text.trimEnd()),
     position: line.position,
     isCause: line === found,
   }));
+}
+
+/** Half a character at the end would be none. */
+function cut(line: string): string {
+  return line.length <= longestLine ? line : `${line.slice(0, longestLine).toWellFormed()}…`;
 }
 
 /**
