@@ -148,6 +148,34 @@ it("a message that waits is not sent when its session is erased meanwhile", asyn
   expect(on.accepted.slice(4)).toEqual(["alice good", "chris good", "dora good"]);
 });
 
+it("a source whose failure waited and was erased is not called good again later", async () => {
+  const events: readonly Played[] = [
+    ...shortFailures,
+    ...developers.map((name): Played => [70, name, "failed", { session: `erased-${name}` }]),
+    [200, "alice", "failed"],
+    [400, "alice", "succeeded"],
+    [400, "bob", "succeeded"],
+  ];
+  for (const isDue of [true, false]) {
+    const on = harness(
+      events,
+      () => 200,
+      developers.map((name) => `erased-${name}`),
+    );
+    await on.run(1, 12);
+    if (isDue) expect(await on.delivery.deliverDue(190_000, on.over.signal)).toBe(true);
+    await on.run(13);
+    const [failed, good] = ["failed", "good"].map((state) => developers.map((name) => `${name} ${state}`));
+    expect(on.accepted).toEqual([...(failed ?? []), ...(good ?? []), "alice failed", "alice good"]);
+  }
+});
+
+it("a message that waited is sent soon after the clock of the log is set back", async () => {
+  const on = harness([...shortFailures.slice(0, 5), [-3_600, "erin", "failed"]]);
+  await on.run();
+  expect(on.accepted.slice(4)).toEqual(["alice good", "erin failed"]);
+});
+
 it("a failure that a client has put into the upstream makes no message", async () => {
   const on = harness([
     [0, "alice", "failed", { injected: true }],

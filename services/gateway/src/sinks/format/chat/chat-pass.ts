@@ -1,3 +1,4 @@
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import type { Offset } from "@tapedeck/shared/log/offset";
 import { parsePosition } from "@tapedeck/shared/log/position";
 import { z } from "zod";
@@ -26,6 +27,8 @@ export type ChatPassOptions = {
   readonly intervalMs: number;
 };
 
+type HeldMessage = { readonly message: ChatMessage; readonly recorded: RecordedEvent };
+
 const maxCauses = 1_000;
 const maxSettled = 5_000;
 
@@ -39,6 +42,8 @@ export class ChatPass implements FormatPass {
   readonly #causes = new Map<string, Promise<ChatCause | undefined>>();
   /** The ids of the last messages that were accepted or parked. */
   readonly #settled = new Set<string>();
+  /** The ids of messages that are due and have no event any more. */
+  readonly #gone = new Set<string>();
 
   constructor(options: ChatPassOptions) {
     this.#options = options;
@@ -55,8 +60,8 @@ export class ChatPass implements FormatPass {
     for (const [index, { recorded, position }] of events.entries()) {
       const { event, offset } = recorded;
       const at = recorded.recordedAt.getTime();
-      for (const due of this.#states.due(at, intervalMs)) requests.push(this.#heldRequest(due, index, signal));
-      this.#states.flush(at, intervalMs, offset);
+      for (const held of await this.#heldMessages(at, signal)) requests.push(this.#heldRequest(held, index, signal));
+      this.#flush(at, offset);
       const before = this.#states.of(event.source);
       const { state, message } = foldChat(before, { event, position, at, intervalMs });
       if (message !== undefined && !this.#settled.has(message.id)) {
@@ -84,21 +89,36 @@ export class ChatPass implements FormatPass {
   }
 
   async dueRequests(now: number, signal: AbortSignal): Promise<readonly DueRequest[]> {
-    const due = this.#states.due(now, this.#options.intervalMs);
-    const requests = await Promise.all(due.map((message) => this.#heldRequest(message, 0, signal)));
-    return requests.filter((request) => request !== undefined);
+    const held = await this.#heldMessages(now, signal);
+    return Promise.all(held.map((one) => this.#heldRequest(one, 0, signal)));
   }
 
   dueDelivered(now: number): void {
-    this.#states.flush(now, this.#options.intervalMs);
+    this.#flush(now);
   }
 
-  /** Undefined: it was sent already, or its event is erased or has expired since. */
-  async #heldRequest(message: ChatMessage, covers: number, signal: AbortSignal): Promise<DueRequest | undefined> {
-    const offset = parsePosition(message.id)?.offset;
-    if (offset === undefined || this.#settled.has(message.id)) return undefined;
-    const [recorded] = await Array.fromAsync(this.#options.reader.read([offset], signal));
-    if (recorded === undefined) return undefined;
+  #flush(at: number, offset?: Offset): void {
+    this.#states.flush(at, this.#options.intervalMs, (id) => this.#gone.has(id), offset);
+    this.#gone.clear();
+  }
+
+  /** The messages that are due, without those that were sent already and those whose event is erased or has expired since. */
+  async #heldMessages(at: number, signal: AbortSignal): Promise<readonly HeldMessage[]> {
+    const due = this.#states.due(at, this.#options.intervalMs).filter(({ id }) => !this.#settled.has(id));
+    const held = await Promise.all(
+      due.map(async (message) => {
+        const offset = parsePosition(message.id)?.offset;
+        const read = offset === undefined ? [] : await Array.fromAsync(this.#options.reader.read([offset], signal));
+        const [recorded] = read;
+        if (recorded !== undefined) return { message, recorded };
+        if (!signal.aborted) this.#gone.add(message.id);
+        return undefined;
+      }),
+    );
+    return held.filter((one) => one !== undefined);
+  }
+
+  async #heldRequest({ message, recorded }: HeldMessage, covers: number, signal: AbortSignal): Promise<DueRequest> {
     const own = await this.#request(message, { covers, oldestAt: message.at }, signal);
     return { ...own, of: { recorded, position: message.id } };
   }

@@ -67,6 +67,15 @@ it("a source has one message a minute at most, and the next one says how many fa
   expect(sent).toEqual(["0 failed", "60 failed +5", "120 failed +5", "180 failed +5", "240 failed +5"]);
 });
 
+it("a clock of the log that is set back an hour keeps back no message", () => {
+  const { sent } = play([
+    [3_600, "loop.failed"],
+    [600, "loop.failed"],
+    [1_200, "loop.succeeded"],
+  ]);
+  expect(sent).toEqual(["3600 failed", "600 failed", "1200 good"]);
+});
+
 it("a source that is good again within the minute is reported at its end, with the failures in between", () => {
   const { sent, messages } = play([
     [0, "loop.failed"],

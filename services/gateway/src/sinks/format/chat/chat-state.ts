@@ -121,6 +121,16 @@ export function dueAt({ held, messageAt = 0 }: ChatState, intervalMs: number): n
   return held === undefined ? undefined : messageAt + intervalMs;
 }
 
+/** Whether the held message is due. A clock that was set back makes nothing wait until it is as late again. */
+export function isDue({ held, messageAt = 0 }: ChatState, at: number, intervalMs: number): boolean {
+  return held !== undefined && Math.abs(at - messageAt) >= intervalMs;
+}
+
+/** The state when the held message is dropped, since its event is gone: nobody has read that the source fails. */
+export function dropped(state: ChatState, intervalMs: number): ChatState {
+  return state.held?.type === "failed" ? { ...state, held: undefined } : flushed(state, intervalMs).state;
+}
+
 /** The state when the held message is sent. */
 export function flushed(state: ChatState, intervalMs: number): Folded {
   const { held } = state;
@@ -187,7 +197,7 @@ function sessionEnded(state: ChatState, one: ChatEvent): Folded {
 }
 
 function isFree({ messageAt, held }: ChatState, { at, intervalMs }: ChatEvent): boolean {
-  return held === undefined && (messageAt === undefined || at - messageAt >= intervalMs);
+  return held === undefined && (messageAt === undefined || Math.abs(at - messageAt) >= intervalMs);
 }
 
 function timeOf({ event, at }: ChatEvent): number {

@@ -1,5 +1,5 @@
 import type { Offset } from "@tapedeck/shared/log/offset";
-import { type ChatMessage, type ChatState, dueAt, flushed, unknownState } from "./chat-state.ts";
+import { type ChatMessage, type ChatState, dropped, dueAt, flushed, isDue, unknownState } from "./chat-state.ts";
 
 /** The most sources that are remembered: those that changed last. */
 const maxSources = 2_000;
@@ -72,11 +72,12 @@ export class ChatStates {
     return this.#dueSources(at, intervalMs).flatMap(({ state }) => flushed(state, intervalMs).message ?? []);
   }
 
-  /** Their sources have said what is due. With an offset it can be taken back with the event there. */
-  flush(at: number, intervalMs: number, offset?: Offset): void {
+  /** Their sources have said what is due, except for what `isGone`. With an offset it can be taken back with the event there. */
+  flush(at: number, intervalMs: number, isGone: (id: string) => boolean, offset?: Offset): void {
     for (const { source, state } of this.#dueSources(at, intervalMs)) {
       if (offset !== undefined) this.#changes.push({ offset, source, before: state });
-      this.#put(source, flushed(state, intervalMs).state);
+      const isDropped = state.held !== undefined && isGone(state.held.id);
+      this.#put(source, isDropped ? dropped(state, intervalMs) : flushed(state, intervalMs).state);
     }
   }
 
@@ -85,7 +86,7 @@ export class ChatStates {
     for (const source of this.#held) {
       const state = this.of(source);
       const time = dueAt(state, intervalMs);
-      if (time !== undefined && time <= at) due.push({ source, state, time });
+      if (time !== undefined && isDue(state, at, intervalMs)) due.push({ source, state, time });
     }
     // After a kill the order is the same.
     return due.sort((a, b) => a.time - b.time || (a.source < b.source ? -1 : 1));
