@@ -72,3 +72,15 @@ export function outputColumns(): number | undefined {
 export function isErrorTerminal(): boolean {
   return stderr.isTTY === true;
 }
+
+/**
+ * Node makes pipes non-blocking. All processes that have a pipe share that, and those that don't expect it fail when it is
+ * full or empty: to be called before another program goes on in our place.
+ */
+export function blockStdio(): void {
+  for (const stream of [process.stdin, stdout, stderr]) {
+    // Files have no handle. Node offers no other way.
+    const { _handle: handle } = stream as { readonly _handle?: { setBlocking?(isBlocking: boolean): number } };
+    handle?.setBlocking?.(true);
+  }
+}

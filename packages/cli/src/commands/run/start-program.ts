@@ -1,9 +1,11 @@
 import { constants as system } from "node:os";
 import type { Transform } from "node:stream";
 import { sentenceOf } from "../../command-error.ts";
+import { blockStdio } from "../../display/output.ts";
 import { onPath } from "../../on-path.ts";
 import { type CommandExit, type CommandProcess, startCommand } from "./command-process.ts";
 import type { RunPlan } from "./plan.ts";
+import { takeOver } from "./take-over.ts";
 import { warn } from "./warnings.ts";
 
 /** Ends this process as a shell would where the program can't be run. */
@@ -29,17 +31,18 @@ export async function start(
 }
 
 /** Nothing of us stays: the command takes over this very process, where the system can do that. */
-export async function runAsItIs([program = "", ...args]: readonly string[]): Promise<void> {
-  const path = program.includes("/") ? program : onPath(program);
-  if (path !== undefined && process.execve !== undefined) {
-    process.execve(path, [program, ...args], process.env as Record<string, string>);
-  }
-  const ran = await start([program, ...args], process.env);
+export async function runAsItIs(command: readonly string[]): Promise<void> {
+  takeOver(command);
+  const ran = await start(command, process.env);
   endAs(await ran.exited);
 }
 
 /** Ends this process as the command ended. */
 export function endAs({ code, signal }: CommandExit): never {
-  if (signal !== null) process.kill(process.pid, signal);
+  if (signal !== null) {
+    // Node does it itself, but not at each signal.
+    blockStdio();
+    process.kill(process.pid, signal);
+  }
   process.exit(code ?? 128 + (system.signals[signal ?? "SIGTERM"] ?? 15));
 }
