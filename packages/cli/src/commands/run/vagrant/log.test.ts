@@ -63,4 +63,14 @@ describe("Vagrant's log", () => {
     through.end("2 machines");
     expect(String(through.read())).toBe("12 machines");
   });
+
+  it.each([
+    ["a line of the log", `${at} [DEBUG] vagrant: `],
+    ["a text that begins as a line of the log", "2023-06-20T"],
+  ])("may have %s that does not end for millions of bytes", async (_, start) => {
+    const kilobyte = Buffer.alloc(1_024, "0");
+    const chunks = [Buffer.from(start), ...Array<Buffer>(16_384).fill(kilobyte)];
+    const { out } = await filter(undefined, chunks);
+    expect(out.length).toBe(start.endsWith(" ") ? 0 : start.length + 16_384 * 1_024);
+  });
 });
