@@ -46,6 +46,7 @@ export async function startIngest(config: IngestConfig, logger: Logger): Promise
     atQuota: () => log.full.length,
     damage: () => log.damage,
     connected: () => [...recorder.recording].map(([source, { connected }]) => [source, connected] as const),
+    isRecorded: (source) => recorder.recording.has(source as SourceName),
   });
   const log: IngestLog = stack.use(new IngestLog({ config, recorder: () => recorder, logger }));
   const recorder: Recorder = stack.use(

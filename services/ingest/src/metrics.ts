@@ -1,4 +1,5 @@
 import { Counter, createMetrics, Gauge, type Registry } from "@tapedeck/shared/service/metrics";
+import { SourceValues } from "@tapedeck/shared/service/source-values";
 import type { SourceName } from "@tapedeck/shared/source";
 import { msOfTimestamp } from "@tapedeck/shared/time/timestamp";
 import type { SpillState } from "@tapedeck/tap/spill/spill";
@@ -18,6 +19,7 @@ export type IngestMetrics = {
 export type IngestGauges = {
   readonly spills: () => Iterable<readonly [SourceName, SpillState]>;
   readonly connected: () => Iterable<readonly [SourceName, boolean]>;
+  readonly isRecorded: (source: string) => boolean;
   readonly isFull: () => boolean;
   /** How many workspaces have a log that is as large as it may be. */
   readonly atQuota: () => number;
@@ -25,60 +27,66 @@ export type IngestGauges = {
   readonly damage: () => readonly DamageState[];
 };
 
-export function ingestMetrics({ spills, connected, isFull, atQuota, damage }: IngestGauges): IngestMetrics {
+export function ingestMetrics(gauges: IngestGauges): IngestMetrics {
   const registry = createMetrics("ingest");
   const registers = [registry];
-  const counter = <Label extends string>(name: string, help: string, labelNames: readonly Label[]) =>
-    new Counter({ name: `tapedeck_ingest_${name}`, help, labelNames, registers });
-
-  const { countsOf } = recordedCounts(registry);
-  const failures = counter("publish_failures_total", "Publishes without a clear acknowledgement.", [
-    "source",
-    "outcome",
-  ]);
-  const began = counter("recordings_total", "Times that recording began or resumed.", ["source"]);
-  const unknown = counter("unknown_channel_total", "Frames of unknown channels.", ["source"]);
-  const lastSeen = new Gauge({
-    name: "tapedeck_ingest_heard_timestamp_seconds",
-    help: "When a list of a polled source was last seen: seconds since 1970, by the clock of its tap.",
-    labelNames: ["source", "collection"],
+  const recorded = recordedCounts(registry, gauges.isRecorded);
+  const refused = new Counter({
+    name: "tapedeck_ingest_recordings_refused_total",
+    help: "Recordings refused by a bound that an operator has set.",
+    labelNames: ["bound"],
     registers,
   });
-  const refused = counter("recordings_refused_total", "Recordings refused by a bound that an operator has set.", [
-    "bound",
-  ]);
-  sourceGauges(registry, { spills, connected });
-  logGauges(registry, { isFull, atQuota, damage });
+  sourceGauges(registry, gauges);
+  logGauges(registry, gauges);
   return {
     registry,
     listener(source) {
-      const counts = countsOf(source);
       return {
-        frame(channel, what) {
-          const key = `${what} ${channel}`;
-          counts.frames.set(key, (counts.frames.get(key) ?? 0) + 1);
-        },
+        frame: (channel, what) => add(recorded.of(source).frames, `${what} ${channel}`),
         published(count) {
+          const counts = recorded.of(source);
           counts.events += count;
           counts.batches++;
         },
-        onPublishFailure: ({ outcome }) => failures.inc({ source, outcome }),
-        unknownChannel: () => unknown.inc({ source }),
-        onSeen: (collection, at) => lastSeen.set({ source, collection }, msOfTimestamp(at) / 1_000),
+        onPublishFailure: ({ outcome }) => add(recorded.of(source).failures, outcome),
+        unknownChannel() {
+          recorded.of(source).unknown++;
+        },
+        onSeen: (collection, at) => recorded.of(source).lastSeen.set(collection, msOfTimestamp(at) / 1_000),
       };
     },
-    recordingBegan: (source) => began.inc({ source }),
+    recordingBegan(source) {
+      recorded.of(source).began++;
+    },
     refused: (bound) => refused.inc({ bound }),
   };
 }
 
-/** `frames`: by result and channel. */
-type Counts = { events: number; batches: number; readonly frames: Map<string, number> };
+/** `frames`: by result and channel. `failures`: by outcome. `lastSeen`: by collection. */
+type Counts = Record<"events" | "batches" | "began" | "unknown", number> & {
+  readonly frames: Map<string, number>;
+  readonly failures: Map<string, number>;
+  readonly lastSeen: Map<string, number>;
+};
+
+function add(counts: Map<string, number>, key: string): void {
+  counts.set(key, (counts.get(key) ?? 0) + 1);
+}
 
 /** What changes with each event is counted plainly: a counter finds its labels anew each time. */
-function recordedCounts(registry: Registry): { readonly countsOf: (source: SourceName) => Counts } {
-  const counts = new Map<SourceName, Counts>();
+function recordedCounts(registry: Registry, isRecorded: (source: string) => boolean): SourceValues<Counts> {
   const registers = [registry];
+  const none = (): Counts => ({
+    events: 0,
+    batches: 0,
+    began: 0,
+    unknown: 0,
+    frames: new Map(),
+    failures: new Map(),
+    lastSeen: new Map(),
+  });
+  const counts = new SourceValues(none, isRecorded);
   new Counter({
     name: "tapedeck_ingest_frames_total",
     help: "Frames by result (recorded, repeated, unreadable, oversize).",
@@ -94,33 +102,44 @@ function recordedCounts(registry: Registry): { readonly countsOf: (source: Sourc
       }
     },
   });
+  const plain = (name: string, help: string, of: "events" | "batches" | "began" | "unknown") =>
+    new Counter({
+      name: `tapedeck_ingest_${name}`,
+      help,
+      labelNames: ["source"],
+      registers,
+      collect() {
+        this.reset();
+        for (const [source, { [of]: count }] of counts) if (count > 0) this.inc({ source }, count);
+      },
+    });
+  plain("events_total", "Events that are in the log.", "events");
+  plain("batches_total", "Publishes that the log acknowledged.", "batches");
+  plain("recordings_total", "Times that recording began or resumed.", "began");
+  plain("unknown_channel_total", "Frames of unknown channels.", "unknown");
   new Counter({
-    name: "tapedeck_ingest_events_total",
-    help: "Events that are in the log.",
-    labelNames: ["source"],
+    name: "tapedeck_ingest_publish_failures_total",
+    help: "Publishes without a clear acknowledgement.",
+    labelNames: ["source", "outcome"],
     registers,
     collect() {
       this.reset();
-      for (const [source, { events }] of counts) if (events > 0) this.inc({ source }, events);
+      for (const [source, { failures }] of counts)
+        for (const [outcome, count] of failures) this.inc({ source, outcome }, count);
     },
   });
-  new Counter({
-    name: "tapedeck_ingest_batches_total",
-    help: "Publishes that the log acknowledged.",
-    labelNames: ["source"],
+  new Gauge({
+    name: "tapedeck_ingest_heard_timestamp_seconds",
+    help: "When a list of a polled source was last seen: seconds since 1970, by the clock of its tap.",
+    labelNames: ["source", "collection"],
     registers,
     collect() {
       this.reset();
-      for (const [source, { batches }] of counts) if (batches > 0) this.inc({ source }, batches);
+      for (const [source, { lastSeen }] of counts)
+        for (const [collection, at] of lastSeen) this.set({ source, collection }, at);
     },
   });
-  return {
-    countsOf(source) {
-      const known = counts.get(source) ?? { events: 0, batches: 0, frames: new Map() };
-      counts.set(source, known);
-      return known;
-    },
-  };
+  return counts;
 }
 
 /** The spill and the upstream's connection of each source. */

@@ -1,7 +1,7 @@
 import { endOf } from "@tapedeck/shared/log/offset";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { sql } from "kysely";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { openDatabase } from "./db/database.ts";
 import { queryMetrics } from "./metrics.ts";
 import { ProjectedPosition } from "./projecting/progress.ts";
@@ -36,4 +36,21 @@ it("the page has the sums of a workspace once its tables have caught up with its
   expect(await hasSums()).toBe(true);
   state.waitingFor = "the database is away";
   expect(await hasSums()).toBe(false);
+});
+
+it("a source whose state is not compared any more is forgotten after an hour", async () => {
+  vi.useFakeTimers({ toFake: ["performance"] });
+  try {
+    const totals = { database: () => expect.fail("no tables"), by: "project" as const, series: 100 };
+    const { registry, compared } = queryMetrics({ states: () => [], setAside: async () => [], totals });
+    const named = async () => (await registry.metrics()).match(/fold_\w+\{[^}]*source="[^}]*\} \d/g) ?? [];
+    compared("acme/alice/shop/skaffold", true);
+    vi.advanceTimersByTime(3_000_000);
+    compared("acme/bob/shop/skaffold", false);
+    expect(await named()).toHaveLength(3);
+    vi.advanceTimersByTime(1_000_000);
+    expect(await named()).toEqual([expect.stringMatching(/^fold_checks_total\{.*bob.*\} 1$/)]);
+  } finally {
+    vi.useRealTimers();
+  }
 });

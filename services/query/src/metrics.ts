@@ -1,5 +1,6 @@
 import { messagesBetween, sequenceOf } from "@tapedeck/shared/log/offset";
 import { Counter, createMetrics, Gauge, Histogram, type Registry } from "@tapedeck/shared/service/metrics";
+import { SourceValues } from "@tapedeck/shared/service/source-values";
 import type { Projected } from "./projecting/project.ts";
 import type { SetAsideSource } from "./projecting/set-aside.ts";
 import type { WorkspaceState } from "./projecting/workspace-state.ts";
@@ -31,18 +32,7 @@ export function queryMetrics({ states, setAside, totals }: MetricSources): Query
     help: "Interruptions of projecting because the database or the log was away.",
     registers,
   });
-  const checks = new Counter({
-    name: "tapedeck_query_fold_checks_total",
-    help: "Answers of an upstream at rest about its state that were compared with the folded state.",
-    labelNames: ["source"],
-    registers,
-  });
-  const drift = new Counter({
-    name: "tapedeck_query_fold_drift_total",
-    help: "Compared answers whose statuses differ from the folded state.",
-    labelNames: ["source"],
-    registers,
-  });
+  const compared = comparedCounts(registry);
   const size = new Histogram({
     name: "tapedeck_query_batch_events",
     help: "Events per batch, which is one transaction.",
@@ -76,11 +66,30 @@ export function queryMetrics({ states, setAside, totals }: MetricSources): Query
       duration.observe(ms / 1_000);
     },
     compared(source, differs) {
-      checks.inc({ source });
-      if (differs) drift.inc({ source });
+      const counts = compared.of(source);
+      counts.checks++;
+      if (differs) counts.drift++;
     },
     failed: () => failures.inc(),
   };
+}
+
+function comparedCounts(registry: Registry) {
+  const compared = new SourceValues(() => ({ checks: 0, drift: 0 }));
+  const counter = (name: "checks" | "drift", help: string) =>
+    new Counter({
+      name: `tapedeck_query_fold_${name}_total`,
+      help,
+      labelNames: ["source"],
+      registers: [registry],
+      collect() {
+        this.reset();
+        for (const [source, { [name]: count }] of compared) if (count > 0) this.inc({ source }, count);
+      },
+    });
+  counter("checks", "Answers of an upstream at rest about its state that were compared with the folded state.");
+  counter("drift", "Compared answers whose statuses differ from the folded state.");
+  return compared;
 }
 
 /** More workspaces than this are not named. */
