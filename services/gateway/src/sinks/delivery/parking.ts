@@ -48,35 +48,44 @@ export class Parking {
   readonly #store: SinkStore;
   readonly #sink: SinkName;
   readonly #changed = new Notifier();
-  #count: number;
+  readonly #positions = new Set<string>();
 
-  private constructor(store: SinkStore, sink: SinkName, count: number) {
+  private constructor(store: SinkStore, sink: SinkName) {
     this.#store = store;
     this.#sink = sink;
-    this.#count = count;
   }
 
   static async open(store: SinkStore, sink: SinkName): Promise<Parking> {
-    return new Parking(store, sink, (await parkedOf(store, sink)).length);
+    const parking = new Parking(store, sink);
+    await parking.recount();
+    return parking;
   }
 
   get count(): number {
-    return this.#count;
+    return this.#positions.size;
   }
 
   get isFull(): boolean {
-    return this.#count >= maxParked;
+    return this.count >= maxParked;
   }
 
-  /** Counts again: somebody has retried or dropped some. */
+  /** Counts again: somebody may have retried or dropped some. */
   async recount(): Promise<void> {
-    this.#count = (await parkedOf(this.#store, this.#sink)).length;
+    // What is parked while it reads may not be among what it finds.
+    const before = [...this.#positions];
+    const found = new Set((await parkedOf(this.#store, this.#sink)).map(({ position }) => position));
+    for (const position of before) if (!found.has(position)) this.#positions.delete(position);
+    for (const position of found) this.#positions.add(position);
     this.#changed.ring();
   }
 
-  /** Resolves when the event is stored as parked, for which it may wait; with the signal otherwise. */
+  /**
+   * Resolves when the event is stored as parked, for which it may wait; with the signal otherwise. One that is parked already, as
+   * after a rewind, takes no more room.
+   */
   async park({ recorded, position }: SinkEvent, refused: Refused, tries: number, signal: AbortSignal): Promise<void> {
-    for (let changed = this.#changed.next(); this.isFull && !signal.aborted; changed = this.#changed.next()) {
+    const needsRoom = () => this.isFull && !this.#positions.has(position);
+    for (let changed = this.#changed.next(); needsRoom() && !signal.aborted; changed = this.#changed.next()) {
       await abortable(changed, signal).catch(() => {});
     }
     const { status, error } = refused;
@@ -91,6 +100,6 @@ export class Parking {
     await retried(async () => {
       await this.#store.put({ ...this.#sink, type: "parked", place: position }, parked);
     }, signal);
-    if (!signal.aborted) this.#count += 1;
+    if (!signal.aborted) this.#positions.add(position);
   }
 }

@@ -8,7 +8,7 @@ import type { Logger } from "@tapedeck/shared/service/logger";
 import type { SinkKey, SinkName, SinkStore } from "@tapedeck/shared/sinks/sink-store";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import { ulid } from "ulid";
-import { cursorIn, type SendOutcome, type SinkDefinition, type SinkStatus } from "../definition.ts";
+import { cursorIn, definitionIn, type SendOutcome, type SinkDefinition, type SinkStatus } from "../definition.ts";
 import type { CauseOf } from "../format/format.ts";
 import { formatOf } from "../format/formats.ts";
 import type { SinkSettings } from "../settings.ts";
@@ -40,6 +40,9 @@ export type RunningSinkDeps = {
 export type SinkFigures = { readonly lagEvents: number; readonly lagSeconds: number; readonly parked: number };
 
 type Delivered = { readonly cursor: SinkCursor; readonly delivery: Delivery };
+
+/** A sink that was removed is soon disposed, unless somebody puts it back. */
+const goneMs = 5_000;
 
 /** An event that was recorded before something was due may come so much later. */
 const lateMs = 1_000;
@@ -117,9 +120,9 @@ export class RunningSink implements AsyncDisposable {
     }
   }
 
-  /** Parked events were retried or dropped. */
-  async parkedChanged(): Promise<void> {
-    await this.#parking?.recount().catch(() => {});
+  /** Reports, and counts what is parked again: some of it may have been retried or dropped. */
+  async recount(): Promise<void> {
+    if (this.#parking !== undefined && this.#parking.count > 0) await this.#parking.recount().catch(() => {});
     await this.report();
   }
 
@@ -127,7 +130,7 @@ export class RunningSink implements AsyncDisposable {
   async erased(): Promise<void> {
     if (this.#log === undefined || (this.#parking?.count ?? 0) === 0) return;
     await stillParked(this.#deps.store, this.#log, this.#name, this.#stop.signal).catch(() => {});
-    await this.parkedChanged();
+    await this.recount();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -161,8 +164,10 @@ export class RunningSink implements AsyncDisposable {
     const { mode, live = false, template, secret, headers, target: url, filter } = this.#definition;
     const log = await logOf(workspace);
     let delivery: Delivery | undefined;
-    const { cursor: opened, memory } = await this.#openCursor(log, (offset) => delivery?.memory(offset));
-    await using cursor = opened;
+    const opened = await this.#openCursor(log, (offset) => delivery?.memory(offset));
+    if (opened === undefined) return delay(goneMs, stopped);
+    const { memory } = opened;
+    await using cursor = opened.cursor;
     using target = new HttpTarget({ url, allowed: settings.allowed, timeoutMs: times.requestMs });
     const parking = await Parking.open(store, this.#name);
     [this.#log, this.#cursor, this.#parking, this.#isIdle, this.#inHand] = [log, cursor, parking, false, []];
@@ -274,7 +279,7 @@ export class RunningSink implements AsyncDisposable {
     }
   }
 
-  /** The cursor, and what its format remembered there, if the log is still the same. */
+  /** The cursor, and what its format remembered there, if the log is still the same. Undefined: the sink was removed. */
   async #openCursor(log: LogReader, memoryAt: (offset: Offset) => string | undefined) {
     const { store, times } = this.#deps;
     const key = this.#key("cursor");
@@ -291,10 +296,17 @@ export class RunningSink implements AsyncDisposable {
           memory: isSame ? stored.memory : undefined,
         };
       }
+      if (await this.#isRemoved()) return undefined;
       const offset = await startOffset(log, this.#definition.start);
       const first = { position: written(offset), generation: ulid(), at: new Date().toISOString() };
       await store.put(key, first, { revision });
     }
+  }
+
+  /** Its definition goes before its cursor: without this it would begin again at its start. One of the settings is not stored. */
+  async #isRemoved(): Promise<boolean> {
+    if (this.#definition.epoch === undefined) return false;
+    return definitionIn((await this.#deps.store.get(this.#key("sink"))).value) === undefined;
   }
 
   #failing(refused: Refused | undefined): void {

@@ -75,7 +75,8 @@ export class RunningSinks implements AsyncDisposable {
   }
 
   async #report(): Promise<void> {
-    for (const { running } of this.all) await running.report();
+    // A removal of parked events may not have been heard, and a sink that is full would wait for it for ever.
+    for (const { running } of this.all) await running.recount();
   }
 
   #hearParked(): Subscription {
@@ -93,7 +94,7 @@ export class RunningSinks implements AsyncDisposable {
     if (this.#recounts.has(key)) return;
     const timer = startTimer(() => {
       this.#recounts.delete(key);
-      void this.#running.get(key)?.running.parkedChanged();
+      void this.#running.get(key)?.running.recount();
     }, recountMs).unref();
     this.#recounts.set(key, timer);
   }
