@@ -1,6 +1,14 @@
 import { expect, it } from "vitest";
 import type { ReceivedAnswer } from "../target/http-target.ts";
-import { type AnswerClass, classOf, outcomeOf, type Refused, retryAfterMs, unwritten } from "./answers.ts";
+import {
+  type AnswerClass,
+  classOf,
+  isAboutContent,
+  outcomeOf,
+  type Refused,
+  retryAfterMs,
+  unwritten,
+} from "./answers.ts";
 
 const now = new Date("2026-01-31T12:00:00Z");
 const answer: ReceivedAnswer = {
@@ -64,4 +72,16 @@ it("takes an answer of 2xx as final refusal if its format finds an error in it, 
     isAway: false,
     error: "answered 200: 3 spans were refused",
   });
+});
+
+it("takes the 400 of a chat whose webhook is gone as one about the target, and not about the message", () => {
+  const isOfContent = (status: number, body: string) =>
+    isAboutContent(answered(status, { body: Buffer.from(body) }) as Refused);
+  const ofMattermost = (id: string) => `{"id":"web.incoming_webhook.${id}.app_error","message":"…","status_code":400}`;
+  for (const id of ["invalid", "user", "channel"]) expect(isOfContent(400, ofMattermost(id))).toBe(false);
+  for (const id of ["parse", "text", "attachment"]) expect(isOfContent(400, ofMattermost(id))).toBe(true);
+  const ofRocketChat = '{"success":false,"error":"Invalid integration id or token provided."}';
+  expect(isOfContent(400, ofRocketChat)).toBe(false);
+  for (const status of [400, 413, 422]) expect(isOfContent(status, "invalid_payload")).toBe(true);
+  expect(isOfContent(404, "no_service")).toBe(false);
 });

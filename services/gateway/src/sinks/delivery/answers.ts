@@ -93,7 +93,11 @@ function errorText({ status, body }: ReceivedAnswer, stated: string | undefined)
 /** Statuses that are about a request's content. Others of 4xx are about the target: its address, or the right to call it. */
 const aboutContent: readonly number[] = [400, 409, 413, 415, 422];
 
+/** What Mattermost and Rocket.Chat answer with 400, too, when a webhook is gone, or the user or channel that it posts as or to. */
+const aboutWebhook =
+  /web\.incoming_webhook\.(?:invalid|disabled|user|channel|permissions)|Invalid integration id or token/;
+
 /** Whether an answer is about what a request says, and not about the target. */
-export function isAboutContent({ status }: Refused): boolean {
-  return status !== undefined && aboutContent.includes(status);
+export function isAboutContent({ status, error }: Refused): boolean {
+  return status !== undefined && aboutContent.includes(status) && !aboutWebhook.test(error);
 }
