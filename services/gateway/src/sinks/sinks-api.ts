@@ -213,7 +213,7 @@ class SinkCalls implements SinksApi {
   }
 
   async parked(name: string, caller: CallContext) {
-    const { workspace, sink } = await this.#find(name, caller);
+    const { workspace, sink } = await this.#changeable(name, caller);
     const { stillParked } = await import("./delivery/parking.ts");
     const log = await this.#deps.logOf(workspace);
     return { items: await stillParked(this.#deps.sinks.store(), log, { workspace, sink }, caller.signal) };

@@ -262,6 +262,34 @@ it("shows its secrets once, to the admin who adds it, and nothing to other works
   expect(entries.join()).not.toMatch(/path-secret|query-secret|header-secret|whsec_/);
 });
 
+it("of the settings shows no admin what of other developers is parked, where they are hidden", async () => {
+  const { on, receiver, alice } = await harness();
+  const sinks = JSON.stringify([{ name: "ops", target: receiver.url, start: "start" }]);
+  const settings = { AUTH: "tokens", PRIVACY_DEVELOPERS: "hidden-from-admins", SINKS: sinks };
+  const gateway = stack.use(await on.gateway(settings));
+  const made = makeToken({ name: "a test", workspace: "default", roles: ["admin"], lifetimeMs: 3_600_000 });
+  await (await openTokenStore(on.connection)).create(made);
+  const admin = { authorization: `Bearer ${made.text}` };
+  receiver.answer = (request) => (has(1)(request) ? { status: 422, body: "not of alice" } : { status: 200 });
+  await alice.append(1);
+  const items = async () => (await gateway.call("GET", "", undefined, admin)).body.items;
+  await until(async () => (await items())?.[0]?.parked === 1, { message: "the parked event" });
+  expect(JSON.stringify(await items())).not.toContain("alice");
+  for (const [method, path] of [
+    ["GET", "/ops/parked"],
+    ["POST", "/ops/parked/retry"],
+    ["POST", "/ops/parked/drop"],
+    ["POST", "/ops/test"],
+    ["POST", "/ops/rewind"],
+    ["POST", "/ops/pause"],
+    ["DELETE", "/ops"],
+  ] as const) {
+    const { status, body } = await gateway.call(method, path, method === "GET" ? undefined : {}, admin);
+    expect([path, status, body.error?.code]).toEqual([path, 403, "forbidden"]);
+    expect(JSON.stringify(body)).not.toContain("alice");
+  }
+});
+
 it("refuses targets that are not public, unless the settings name them", async () => {
   const { on } = await harness();
   const gateway = stack.use(await on.gateway({ GATEWAY_SINK_HOSTS: "127.0.0.1:9" }));
