@@ -34,6 +34,7 @@ function harness(
   const sent: Sent[] = [];
   const parked: number[] = [];
   const delivered: number[] = [];
+  const failing: boolean[] = [];
   const over = new AbortController();
   const target = {
     async post({ body }: { readonly body: Uint8Array }) {
@@ -67,15 +68,18 @@ function harness(
     listener: {
       delivered: (offset) => delivered.push(sequenceOf(offset)),
       attempted: () => {},
-      failing: () => {},
+      failing: (refused) => void failing.push(refused !== undefined),
       park: async ({ recorded }) => void parked.push(sequenceOf(recorded.offset)),
     },
   });
   const run = (count: number) => delivery.deliver(heldEvents(1, count), over.signal);
-  return { sent, parked, delivered, over, run, events: () => sent.filter(({ isTest }) => !isTest) };
+  return { sent, parked, delivered, failing, over, run, events: () => sent.filter(({ isTest }) => !isTest) };
 }
 
 const upTo = (count: number) => Array.from({ length: count }, (_, index) => index + 1);
+
+/** A format that makes its requests so. */
+const reading = (requests: FormatPass["requests"]): Format => ({ ...formats.webhook, open: () => ({ requests }) });
 
 it("splits a batch until it knows which events its target refuses, and sends no event before an earlier one", async () => {
   const bad = [1, 40, 41, 77, 100];
@@ -207,6 +211,22 @@ it("passes events that its format has no request for", async () => {
   expect(on.delivered.at(-1)).toBe(4);
 });
 
+it("says that its target accepts again only when that has accepted something", async () => {
+  let posts = 0;
+  // The first half needs no request.
+  const requests: FormatPass["requests"] = (events) =>
+    events.flatMap(({ recorded }, index) =>
+      sequenceOf(recorded.offset) <= 50
+        ? []
+        : [{ id: "1", body: JSON.stringify([{ data: { ordinal: 51 } }]), headers: {}, covers: index + 1 }],
+    );
+  const on = harness(() => (++posts <= 3 ? answered(503) : ok), "batched", reading(requests));
+  await on.run(40);
+  expect(on.failing).toEqual([]);
+  await on.run(51);
+  expect(on.failing).toEqual([true, true, true, false]);
+});
+
 it("parks no event when its target becomes well after a final refusal, before the test", async () => {
   let isWell = false;
   const on = harness(({ isTest }) => {
@@ -216,9 +236,6 @@ it("parks no event when its target becomes well after a final refusal, before th
   await on.run(1);
   expect([on.parked, on.delivered, on.sent.length]).toEqual([[], [1], 3]);
 });
-
-/** A format that makes its requests so. */
-const reading = (requests: FormatPass["requests"]): Format => ({ ...formats.webhook, open: () => ({ requests }) });
 
 it("parks nothing when its format can't read the log, and leaves that to the pass", async () => {
   const away = new TapedeckError("not_ready", "the log is away");

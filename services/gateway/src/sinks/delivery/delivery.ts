@@ -42,6 +42,8 @@ type SendResult = {
   readonly refused: Refused | undefined;
   readonly count: number;
   readonly request?: SinkRequest;
+  /** Whether the target was asked at all. */
+  readonly isSent: boolean;
 };
 
 /**
@@ -73,12 +75,12 @@ export class Delivery {
     for (let rest = events; rest.length > 0 && !signal.aborted; ) {
       const chunk = chunkOf(rest, this.#size);
       const readable = this.#readable(chunk);
-      const { covered, refused, count, request } = await this.#send(readable, signal);
+      const { covered, refused, count, request, isSent } = await this.#send(readable, signal);
       if (refused === undefined) {
         const last = chunk.at(-1);
         if (last !== undefined) listener.delivered(last.offset, readable.length);
         rest = rest.slice(chunk.length);
-        if (readable.length > 0) this.#accepted();
+        if (isSent) this.#accepted();
         continue;
       }
       const before = readable[covered - 1]?.recorded.offset;
@@ -107,7 +109,8 @@ export class Delivery {
 
   /** Sends what is due; true when it is accepted or parked. Otherwise it has waited as after each failure, and the rest stays due. */
   async deliverDue(now: number, signal: AbortSignal): Promise<boolean> {
-    for (const request of (await this.#pass.dueRequests?.(now, signal)) ?? []) {
+    const requests = (await this.#pass.dueRequests?.(now, signal)) ?? [];
+    for (const request of requests) {
       if (signal.aborted) return false;
       const answer = await this.#post(request, signal);
       if (answer.type === "refused" && (await this.#refused([request.of], answer, signal)) === undefined) return false;
@@ -115,7 +118,7 @@ export class Delivery {
     }
     if (signal.aborted) return false;
     this.#pass.dueDelivered?.(now);
-    this.#accepted();
+    if (requests.length > 0) this.#accepted();
     return true;
   }
 
@@ -123,17 +126,17 @@ export class Delivery {
   async #send(events: readonly SinkEvent[], signal: AbortSignal): Promise<SendResult> {
     let covered = 0;
     const requests = await this.#requests(events, signal);
-    if (signal.aborted) return { covered, refused: stopped, count: 0 };
-    if ("type" in requests) return { covered, refused: requests, count: events.length };
+    if (signal.aborted) return { covered, refused: stopped, count: 0, isSent: false };
+    if ("type" in requests) return { covered, refused: requests, count: events.length, isSent: false };
     for (const request of requests) {
       const answer = await this.#post(request, signal);
       // An event may have several requests, of which only the last one covers it.
       const count = Math.max(1, request.covers - covered);
-      if (answer.type === "refused") return { covered, refused: answer, count, request };
+      if (answer.type === "refused") return { covered, refused: answer, count, request, isSent: true };
       this.#pass.settled?.(request.id);
       covered = request.covers;
     }
-    return { covered, refused: undefined, count: 0 };
+    return { covered, refused: undefined, count: 0, isSent: requests.length > 0 };
   }
 
   async #requests(events: readonly SinkEvent[], signal: AbortSignal): Promise<readonly SinkRequest[] | Refused> {
