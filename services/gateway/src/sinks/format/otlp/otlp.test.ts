@@ -100,6 +100,34 @@ it("remembers the runs that it follows, and reads none of them", async () => {
   expect(log.reads).toEqual([]);
 });
 
+/** v2's report of the loop, before or after v1's. */
+const twoChannels = (loop: number, isV2First: boolean) => {
+  const step = (kind: string) => eventOf(kind, loop, { id: `s.v2.${kind}.${loop}`, channel: "v2" });
+  const onV2 = [step("render.started"), step("render.succeeded"), endOnV2(loop)];
+  const onV1 = loopOf(loop);
+  return isV2First ? [...onV2, ...onV1] : [...onV1, ...onV2];
+};
+
+it("has the steps that v2 reports before v1's start of the loop, remembered or read", async () => {
+  const quiet = Array.from({ length: 300 }, (_, index) => eventOf("log.written", 0, { id: `s.v1.log.${index}` }));
+  const events = [started, ...twoChannels(1, true), ...quiet, ...twoChannels(2, true), ...twoChannels(3, false)];
+  const traces = Array(3).fill(["RUN shop", "render", "build a0"].toSorted());
+  for (const [sink, kinds] of [[following], [reading, "loop.succeeded"]] as const) {
+    const requests = await requestsOf(sink, listedLog(events), kinds);
+    expect(requests.flatMap((one) => one.traces).map((names) => names.toSorted())).toEqual(traces);
+  }
+});
+
+it("gives a loop that began just before the pass from the log, with what v2 reported first", async () => {
+  const log = listedLog([started, ...twoChannels(1, true), ...twoChannels(2, true)]);
+  const events = log.recorded
+    .slice(3)
+    .map((recorded) => ({ recorded, position: formatPosition({ epoch, offset: recorded.offset }) }));
+  const [request] = await otlp.open(following, log.reader, { ...firstOpening, lateMs: 50 }).requests(events, never);
+  const { resource_spans } = ExportTraceServiceRequest.decode(gunzipSync(request?.body ?? Buffer.alloc(0)));
+  expect(resource_spans.map(({ scope_spans }) => scope_spans[0]?.spans.length)).toEqual([3, 3]);
+});
+
 it("reads a run that is too large to be remembered, and counts what it leaves out", async () => {
   const log = listedLog([started, ...loopOf(1, maxEventsRead + 10)]);
   const [request] = await requestsOf(following, log);

@@ -24,10 +24,18 @@ export type ReadBackRequest = {
   readonly from?: Offset | undefined;
   /** Whether the reading need not go further back than this event. */
   readonly isBeginning: (event: RecordedEvent["event"]) => boolean;
+  /** What is kept of the time before the beginning, and read for it. Absent: nothing. */
+  readonly ahead?: Ahead;
   /** Whether the event is kept. */
   readonly isKept: (event: RecordedEvent["event"]) => boolean;
   /** Those that are still needed, where there are too many to be kept. Absent: the first ones. */
   readonly needed?: (events: readonly RecordedEvent[]) => readonly RecordedEvent[];
+};
+
+export type Ahead = {
+  /** How long before the beginning it may be recorded. */
+  readonly ms: number;
+  readonly isOwn: (one: RecordedEvent, beginning: RecordedEvent) => boolean;
 };
 
 /** `isWhole`: the beginning was found. `left`: how many events were too many. */
@@ -54,7 +62,7 @@ export async function readBack(
 async function readFrom(
   reader: Pick<FormatReader, "historyBatches">,
   from: Offset,
-  { workspace, source, kinds, until, isBeginning, isKept, needed = (all) => all }: ReadBackRequest,
+  { workspace, source, kinds, until, isBeginning, ahead, isKept, needed = (all) => all }: ReadBackRequest,
   signal: AbortSignal,
 ): Promise<ReadBack> {
   const subjects = toSubjects({ sources: [source], kinds }, workspace);
@@ -63,10 +71,13 @@ async function readFrom(
   let kept = 0;
   let checkAt = 0;
   let events: RecordedEvent[] = [];
+  let firstAt: number | undefined;
   for await (const recorded of keptEvents(reader, { afterOffset: from, subjects }, until, signal)) {
+    firstAt ??= recorded.recordedAt.getTime();
     if (isBeginning(recorded.event)) {
-      isWhole = true;
-      [events, left] = [[], 0];
+      isWhole ||= isAllRead(recorded, firstAt, ahead);
+      events = events.filter((one) => ahead?.isOwn(one, recorded));
+      left = 0;
     }
     if (!isKept(recorded.event)) continue;
     kept++;
@@ -78,6 +89,12 @@ async function readFrom(
     else left++;
   }
   return { events, isWhole, left };
+}
+
+/** Whether a range with this first event has all that belongs to a run with this beginning. */
+function isAllRead(beginning: RecordedEvent, firstAt: number, ahead: Ahead | undefined): boolean {
+  if (ahead === undefined || beginning.event.kind === "session.started") return true;
+  return firstAt < beginning.recordedAt.getTime() - ahead.ms;
 }
 
 /** The events of a range, without those that the log has lost. */

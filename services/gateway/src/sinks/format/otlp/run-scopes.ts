@@ -1,5 +1,6 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import type { ReadBackRequest } from "./read-back.ts";
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
+import type { Ahead, ReadBackRequest } from "./read-back.ts";
 import type { RunKey } from "./trace-ids.ts";
 
 /** The kinds that the operations of each kind of run have. */
@@ -10,25 +11,41 @@ export const kindsOf = {
   pod: ["pod", "app"],
 } as const satisfies Record<RunKey["kind"], readonly string[]>;
 
-export type Scope = Pick<ReadBackRequest, "kinds" | "isBeginning" | "isKept" | "needed">;
+export type Scope = Pick<ReadBackRequest, "kinds" | "isBeginning" | "ahead" | "isKept" | "needed">;
 
 /** The events that belong to a run, from its beginning on; from that of its session on where the run's own is missing. */
-export function scopeOf(run: RunKey): Scope {
+export function scopeOf(run: RunKey, aheadMs: number): Scope {
   return {
     kinds: withSession(kindsOf[run.kind]),
+    ...(run.kind === "loop" && { ahead: aheadOf(aheadMs) }),
     isBeginning: (event) => isBeginningOf(run, event) || isSessionStart(run.session, event),
     isKept: (event) => belongsTo(run, event),
   };
 }
 
 /** What has happened since the last loop of a session began, or since the session itself did. */
-export function lastLoopScope(session: string): Scope {
+export function lastLoopScope(session: string, aheadMs: number): Scope {
   return {
     kinds: withSession(kindsOf.session),
+    ahead: aheadOf(aheadMs),
     isBeginning: (event) =>
       (event.kind === "loop.started" && event.session === session && !event.injected) || isSessionStart(session, event),
     isKept: (event) => event.session === session,
   };
+}
+
+function aheadOf(ms: number): Ahead {
+  return { ms, isOwn: (one, beginning) => isAhead(one, beginning, ms) };
+}
+
+/**
+ * Whether an event that is recorded before the start of a loop belongs to it: v1 and v2 are recorded beside each other, and v2 may be the
+ * first. Not what is recorded long before.
+ */
+export function isAhead({ event, recordedAt }: RecordedEvent, beginning: RecordedEvent, aheadMs: number): boolean {
+  const run = beginning.event.kind === "loop.started" ? runOf(beginning.event) : undefined;
+  if (run === undefined || event.channel === beginning.event.channel || !belongsTo(run, event)) return false;
+  return recordedAt.getTime() >= beginning.recordedAt.getTime() - aheadMs;
 }
 
 /** All commands, or all runs of pods, of a session. */

@@ -30,7 +30,7 @@ export class TraceReader {
   readonly #sink: FormattedSink;
   readonly #reader: FormatReader;
   readonly #sessions: SessionReader;
-  readonly #memory = new RunMemory();
+  readonly #memory: RunMemory;
   /** The pass gives all events of the runs, and not only some by their kinds. */
   readonly #followsAll: boolean;
   readonly #lateMs: number;
@@ -40,6 +40,7 @@ export class TraceReader {
     this.#sink = sink;
     this.#reader = reader;
     this.#lateMs = lateMs;
+    this.#memory = new RunMemory(lateMs);
     this.#followsAll = kinds === undefined && subjects === undefined && outcomes === undefined;
     this.#sessions = new SessionReader(reader, sink.workspace, this.#followsAll);
   }
@@ -125,7 +126,7 @@ export class TraceReader {
     const { session } = recorded.event;
     const last = this.#memory.lastRunOf(session, recorded.offset);
     const known = last && this.#memory.eventsOf(last, recorded.offset);
-    const events = known ?? (await this.#read(lastLoopScope(session), recorded, signal)).events;
+    const events = known ?? (await this.#read(lastLoopScope(session, this.#lateMs), recorded, signal)).events;
     const hasLoop = ({ event }: RecordedEvent) => (event.operation?.loop ?? 0) > 0 && stepOf(event) !== undefined;
     // What v2 reports of the loop before may come last.
     const loop =
@@ -191,7 +192,7 @@ export class TraceReader {
 
   async #eventsOf(key: RunKey, recorded: RecordedEvent, signal: AbortSignal): Promise<Omit<ReadBack, "isWhole">> {
     const known = this.#memory.eventsOf(key, recorded.offset);
-    return known === undefined ? this.#read(scopeOf(key), recorded, signal) : { events: known, left: 0 };
+    return known === undefined ? this.#read(scopeOf(key, this.#lateMs), recorded, signal) : { events: known, left: 0 };
   }
 
   async #lateEventsOf(run: RunKey, end: RecordedEvent, signal: AbortSignal): Promise<readonly RecordedEvent[]> {
