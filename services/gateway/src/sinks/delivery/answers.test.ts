@@ -85,3 +85,12 @@ it("takes the 400 of a chat whose webhook is gone as one about the target, and n
   for (const status of [400, 413, 422]) expect(isOfContent(status, "invalid_payload")).toBe(true);
   expect(isOfContent(404, "no_service")).toBe(false);
 });
+
+it("takes an answer that did not end as what its status says, unless its format reads the body of a success", () => {
+  const errorIn = () => undefined;
+  const classed = (status: number, format: Parameters<typeof classOf>[2]) =>
+    classOf({ ...answer, status, body: Buffer.from("ta"), isCut: true }, now, format);
+  expect(classed(202, {})).toEqual({ type: "accepted" });
+  expect(classed(202, { errorIn })).toMatchObject({ type: "refused", isFinal: false, isAway: false });
+  for (const format of [{}, { errorIn }]) expect(classed(422, format)).toMatchObject({ isFinal: true, status: 422 });
+});

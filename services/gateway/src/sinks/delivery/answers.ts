@@ -40,6 +40,11 @@ export function classOf(answer: TargetAnswer, now: Date, { errorIn }: Pick<Forma
     return { type: "refused", isFinal: false, isAway: !reached, status: undefined, error, retryAfterMs: undefined };
   }
   const { status } = answer;
+  if (isSuccess(status) && answer.isCut === true && errorIn !== undefined) {
+    // What was not read may say that it is a refusal.
+    const error = `answered ${status}, without an end`;
+    return { type: "refused", isFinal: false, isAway: false, status: undefined, error, retryAfterMs: undefined };
+  }
   const stated = errorIn?.(answer);
   if (isSuccess(status) && stated === undefined) return { type: "accepted" };
   const isFinal = status < 500 && !passing.includes(status);

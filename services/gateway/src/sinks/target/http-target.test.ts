@@ -1,4 +1,9 @@
-import { afterEach, expect, it } from "vitest";
+import { getEventListeners, once } from "node:events";
+import { createServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import { testCertificate } from "@tapedeck/shared/testing/certificates";
+import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
+import { afterEach, expect, it, vi } from "vitest";
 import { type Receiver, startReceiver } from "../testing/receiver.ts";
 import { HttpTarget } from "./http-target.ts";
 
@@ -83,4 +88,42 @@ it("tries a connection once more that its target has closed while it was idle", 
   await receiver.kill();
   await receiver.start();
   expect(await target.post({ body, headers: {} }, never)).toMatchObject({ type: "answer", status: 204 });
+});
+
+it("settles with the status of an answer whose body does not end, or breaks off, and with what came of it", async () => {
+  const { receiver, target } = await targetOf(({ url }) => url, ["127.0.0.1"], 300);
+  for (const isBroken of [false, true]) {
+    receiver.answer = () => ({ status: 202, body: "taken", endless: isBroken ? "broken" : "open" });
+    const answer = await target.post({ body, headers: {} }, never);
+    expect(answer).toMatchObject({ type: "answer", status: 202, body: Buffer.from("taken"), isCut: true });
+  }
+  receiver.answer = () => ({ status: 204 });
+  expect(await target.post({ body, headers: {} }, never)).not.toHaveProperty("isCut");
+});
+
+it("says what to do about a certificate whose authority is unknown", async () => {
+  const { folder } = stack.use(await temporaryFolder());
+  const { cert, key } = await testCertificate(folder);
+  const server = createServer({ cert, key }, (_, response) => response.end());
+  stack.defer(() => void server.close());
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  const target = stack.use(new HttpTarget({ url, allowed: ["127.0.0.1"] }));
+  expect(await target.post({ body, headers: {} }, never)).toMatchObject({
+    type: "failure",
+    error: expect.stringMatching(
+      /^its certificate is not trusted \([^;]+\): set NODE_EXTRA_CA_CERTS of the gateway to/,
+    ),
+  });
+});
+
+it("leaves nothing on a signal that outlives its requests", async () => {
+  const { target } = await targetOf(({ url }) => url, ["127.0.0.1"]);
+  const lasting = new AbortController().signal;
+  const any = vi.spyOn(AbortSignal, "any");
+  stack.defer(() => any.mockRestore());
+  await target.post({ body, headers: {} }, lasting);
+  expect(any).not.toHaveBeenCalled();
+  expect(getEventListeners(lasting, "abort")).toEqual([]);
 });

@@ -3,7 +3,7 @@ import { lookup } from "node:dns/promises";
 import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, request as requestHttp } from "node:http";
 import { Agent as HttpsAgent, request as requestHttps } from "node:https";
 import type { LookupFunction } from "node:net";
-import { timeoutSignal } from "@tapedeck/shared/sync/timers";
+import { LinkedController } from "@tapedeck/shared/sync/linked-controller";
 import { isPublicAddress } from "./address-rules.ts";
 import { type AllowedHosts, isAllowedHost, refusedAddress, targetError } from "./target-url.ts";
 
@@ -20,6 +20,8 @@ export type ReceivedAnswer = {
   readonly retryAfter: string | undefined;
   readonly contentType: string | undefined;
   readonly body: Buffer;
+  /** The body did not end, or not in time: there is what came of it. */
+  readonly isCut?: true;
 };
 
 export type TargetRequest = { readonly body: Uint8Array; readonly headers: Readonly<Record<string, string>> };
@@ -72,12 +74,12 @@ export class HttpTarget implements Disposable {
   /** Never rejects. */
   async post({ body, headers }: TargetRequest, signal: AbortSignal): Promise<TargetAnswer> {
     if (this.#refusal !== undefined) return { type: "failure", error: this.#refusal, reached: false };
-    const over = AbortSignal.any([signal, timeoutSignal(this.#timeoutMs)]);
+    using over = new LinkedController(signal, this.#timeoutMs);
     // A connection that the target has closed while nobody used it says nothing about the request.
     for (let isFirst = true; ; isFirst = false) {
-      const sent = this.#send(body, headers, over);
+      const sent = this.#send(body, headers, over.signal);
       const answer = await sent.answer;
-      if (answer.type === "answer" || !isFirst || !sent.wasReused() || over.aborted) return answer;
+      if (answer.type === "answer" || !isFirst || !sent.wasReused() || over.signal.aborted) return answer;
     }
   }
 
@@ -109,25 +111,31 @@ function answerTo(request: ClientRequest, timeoutMs: number): Promise<TargetAnsw
           isConnected = true;
         });
     });
+    let response: IncomingMessage | undefined;
+    const chunks: Buffer[] = [];
     const failed = (error: Error) => {
+      // A target whose answers never end has taken the request all the same, or refused it.
+      if (response !== undefined) return resolve({ ...received(response, chunks), isCut: true });
       const isLate = error.name === "TimeoutError" || error.name === "AbortError";
       const text = isLate ? `no answer in ${Math.ceil(timeoutMs / 1_000)} s` : reasonOf(error);
       resolve({ type: "failure", error: text, reached: isConnected });
     };
-    request.once("error", failed);
-    request.once("response", (response) => {
-      readBody(response).then((body) => {
-        const { statusCode: status = 0, headers } = response;
-        const { "retry-after": retryAfter, "content-type": contentType } = headers;
-        resolve({ type: "answer", status, retryAfter, contentType, body });
-      }, failed);
+    request.on("error", failed);
+    request.once("response", (begun) => {
+      response = begun;
+      readBody(begun, chunks).then(() => resolve(received(begun, chunks)), failed);
     });
   });
 }
 
+function received({ statusCode: status = 0, headers }: IncomingMessage, chunks: readonly Buffer[]): ReceivedAnswer {
+  const { "retry-after": retryAfter, "content-type": contentType } = headers;
+  const body = Buffer.concat(chunks).subarray(0, maxBodyBytes);
+  return { type: "answer", status, retryAfter, contentType, body };
+}
+
 /** The beginning of the body; the rest is read and thrown away, so that the connection can be used again. */
-async function readBody(response: IncomingMessage): Promise<Buffer> {
-  const chunks: Buffer[] = [];
+async function readBody(response: IncomingMessage, chunks: Buffer[]): Promise<void> {
   let bytes = 0;
   for await (const chunk of response as AsyncIterable<Buffer>) {
     if (bytes < maxBodyBytes) chunks.push(chunk);
@@ -137,11 +145,18 @@ async function readBody(response: IncomingMessage): Promise<Buffer> {
       break;
     }
   }
-  return Buffer.concat(chunks).subarray(0, maxBodyBytes);
 }
+
+/** Codes of certificates whose authority is unknown. What else may be wrong with one is its owner's to mend. */
+const unknownAuthority = /ISSUER_CERT|LEAF_SIGNATURE|SELF_SIGNED|CERT_UNTRUSTED/;
 
 function reasonOf(error: Error): string {
   const { code } = error as NodeJS.ErrnoException;
+  if (unknownAuthority.test(code ?? "")) {
+    // Node.js adds advice of its own, which is for its command line.
+    const [reason] = error.message.split(";");
+    return `its certificate is not trusted (${reason}): set NODE_EXTRA_CA_CERTS of the gateway to the PEM file of its authority`;
+  }
   return error.message === "" ? (code ?? error.name) : error.message;
 }
 

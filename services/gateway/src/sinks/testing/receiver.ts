@@ -25,6 +25,8 @@ export type ReceiverAnswer = {
   readonly body?: string | Uint8Array;
   /** The receiver has the events, and dies before it answers. */
   readonly isLost?: true;
+  /** Its body goes on for ever, or breaks off. */
+  readonly endless?: "open" | "broken";
 };
 
 /** A receiver of webhooks on this machine. */
@@ -69,7 +71,9 @@ export async function startReceiver(): Promise<Receiver> {
       byPath.set(request.path, before);
     }
     if (answer.isLost) return void response.socket?.destroy();
-    response.writeHead(answer.status, answer.headers).end(answer.body ?? "");
+    response.writeHead(answer.status, answer.headers);
+    if (answer.endless === undefined) return void response.end(answer.body ?? "");
+    response.write(answer.body ?? "", () => answer.endless === "broken" && response.socket?.destroy());
   }
 
   const receiver: Receiver = {
