@@ -1,5 +1,6 @@
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { delay } from "@tapedeck/shared/sync/delay";
+import { LinkedController } from "@tapedeck/shared/sync/linked-controller";
 import { Notifier } from "@tapedeck/shared/sync/notifier";
 
 /** Opens a reader of the log, which calls `reached` whenever it has no more for now. */
@@ -25,12 +26,11 @@ export async function* followWithPauses(
     for (;;) {
       let paused = caughtUp.next();
       const next = events.next();
-      const arrived = new AbortController();
+      using arrived = new LinkedController(over);
       try {
-        const unneeded = AbortSignal.any([over, arrived.signal]);
         while ((await isFirst(paused, next)) && !over.aborted) {
           yield undefined;
-          paused = delayIfAny(againMs(), unneeded);
+          paused = delayIfAny(againMs(), arrived.signal);
         }
       } finally {
         arrived.abort();

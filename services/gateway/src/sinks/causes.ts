@@ -1,7 +1,7 @@
 import { saysNothing, saysWhy } from "@tapedeck/explain";
 import type { Operation } from "@tapedeck/proto/tapedeck/v1/lists";
 import { delay } from "@tapedeck/shared/sync/delay";
-import { timeoutSignal } from "@tapedeck/shared/sync/timers";
+import { LinkedController } from "@tapedeck/shared/sync/linked-controller";
 import { firstFailed } from "../apis/tapedeck/compare/side.ts";
 import type { QueryClient } from "../query-client.ts";
 import type { CauseOf, FailedOperation } from "./format/format.ts";
@@ -38,7 +38,8 @@ export function causeReader(query: Pick<QueryClient, "listOperations">): CauseOf
     // The clock of the log may be ahead of this one, and others may have waited already.
     const ofOutput = Math.min(Math.max(0, recordedAt + outputMs - now), outputMs);
     await delay(Math.min(ofOutput, Math.max(leastOutputMs, until - now)), signal);
-    const over = AbortSignal.any([signal, timeoutSignal(Math.max(answerMs, until - Date.now()))]);
+    using linked = new LinkedController(signal, Math.max(answerMs, until - Date.now()));
+    const over = linked.signal;
     let known: Known | undefined;
     for (;;) {
       known = (await inTime(readCause(query, operation), over)) ?? known;

@@ -1,5 +1,6 @@
 import type { SinkStore } from "@tapedeck/shared/sinks/sink-store";
 import { delay } from "@tapedeck/shared/sync/delay";
+import { LinkedController } from "@tapedeck/shared/sync/linked-controller";
 import { Notifier } from "@tapedeck/shared/sync/notifier";
 import { startTimer, stopTimer, type Timer } from "@tapedeck/shared/sync/timers";
 import type { SinkTimes } from "./delivery/times.ts";
@@ -55,8 +56,8 @@ export class SinkLease implements AsyncDisposable {
       const sentAt = performance.now();
       const revision = await this.#taken();
       if (revision === undefined) {
-        const over = new AbortController();
-        await Promise.race([freed, delay(times.pollMs, AbortSignal.any([signal, over.signal]))]);
+        using over = new LinkedController(signal);
+        await Promise.race([freed, delay(times.pollMs, over.signal)]);
         over.abort();
         continue;
       }

@@ -12,8 +12,9 @@
 // How losses are distinguished from erasures: docs/decisions/0019-damage-is-found-by-cursors.md.
 import { abortable } from "../../sync/abortable.ts";
 import { backoff, delay } from "../../sync/delay.ts";
+import { LinkedController } from "../../sync/linked-controller.ts";
 import type { Semaphore } from "../../sync/semaphore.ts";
-import { startTimer, stopTimer, timeoutSignal } from "../../sync/timers.ts";
+import { startTimer, stopTimer } from "../../sync/timers.ts";
 import { bytesInMemory } from "../batch/channel-events.ts";
 import type { Shift } from "../live/shift.ts";
 import { LogReplacedError } from "../log.ts";
@@ -277,13 +278,9 @@ class RangeReader {
     return complete && next <= end ? next : undefined;
   }
 
-  #answered<A>(pending: Promise<A>): Promise<A> {
-    const { maxSilenceMs } = this.#deps;
-    const signal = this.#signal;
-    return abortable(
-      pending,
-      maxSilenceMs === undefined ? signal : AbortSignal.any([signal, timeoutSignal(maxSilenceMs)]),
-    );
+  async #answered<A>(pending: Promise<A>): Promise<A> {
+    using over = new LinkedController(this.#signal, this.#deps.maxSilenceMs);
+    return await abortable(pending, over.signal);
   }
 }
 

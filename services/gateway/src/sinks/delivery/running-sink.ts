@@ -7,6 +7,7 @@ import { formatPosition } from "@tapedeck/shared/log/position";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import type { SinkKey, SinkName, SinkStore } from "@tapedeck/shared/sinks/sink-store";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
+import { LinkedController } from "@tapedeck/shared/sync/linked-controller";
 import { ulid } from "ulid";
 import { cursorIn, definitionIn, type SendOutcome, type SinkDefinition, type SinkStatus } from "../definition.ts";
 import type { CauseOf } from "../format/format.ts";
@@ -255,11 +256,8 @@ export class RunningSink implements AsyncDisposable {
       // While it is behind, events decide: their times are earlier than now. Where the log's clock is ahead of this one, they are later.
       const untilDueMs = Math.min(due - Date.now(), this.#deps.times.messageMs);
       const waitMs = Math.max(untilDueMs + lateMs, this.#isIdle ? 0 : lateMs);
-      const isOver = new AbortController();
-      const events = await Promise.race([
-        next,
-        delay(waitMs, AbortSignal.any([over, isOver.signal])).then(() => "due" as const),
-      ]);
+      using isOver = new LinkedController(over);
+      const events = await Promise.race([next, delay(waitMs, isOver.signal).then(() => "due" as const)]);
       isOver.abort();
       if (events !== "due") return events;
       if (over.aborted) return next;

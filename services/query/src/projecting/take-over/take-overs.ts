@@ -18,6 +18,7 @@ import {
 } from "@tapedeck/shared/log/queries/query-map";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { delay } from "@tapedeck/shared/sync/delay";
+import { LinkedController } from "@tapedeck/shared/sync/linked-controller";
 import type { NatsConnection } from "nats";
 import { readAnyCheckpoint } from "../../db/checkpoint.ts";
 import type { Database } from "../../db/database.ts";
@@ -87,8 +88,8 @@ export class TakeOvers {
         if (reason !== this.#lastFailure && !signal.aborted) logger.warn({ err }, "workspaces can't be taken over now");
         this.#lastFailure = reason;
       }
-      const rest = new AbortController();
-      await Promise.race([changed, delay(isDone ? this.#restMs : stepMs, AbortSignal.any([signal, rest.signal]))]);
+      using rest = new LinkedController(signal);
+      await Promise.race([changed, delay(isDone ? this.#restMs : stepMs, rest.signal)]);
       rest.abort();
     }
   }
