@@ -80,6 +80,31 @@ it("requests that came before the end of the input are answered", async () => {
   expect(cli.stdout()).toContain("Nothing has ended in 2 s");
 });
 
+it("each line is answered, also one that is no message or has other ends of lines in it", async () => {
+  const { text } = await harness.token("acme", ["viewer"]);
+  const env = { PATH: process.env.PATH, TAPEDECK_URL: `http://${harness.on.stack.http}`, TAPEDECK_TOKEN: text };
+  await using cli = collect(spawn(process.execPath, [program, "mcp"], { cwd, env, stdio: "pipe" }));
+  const ping = (id: number) => JSON.stringify({ jsonrpc: "2.0", id, method: "ping" });
+  const separators = "\u2028 \u2029 \u0085";
+  const call = { name: "list_sources", arguments: {}, _meta: { separators } };
+  const lines = [
+    "null",
+    "7",
+    `[${ping(1)}]`,
+    JSON.stringify({ jsonrpc: "2.0", id: 2, method: "tools/call", params: call }),
+  ];
+  cli.child.stdin?.end(`${lines.join("\r\n")}\n${ping(3)}`);
+  expect(await cli.ended).toBe(0);
+  const answers = cli
+    .stdout()
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  expect(answers.filter(({ id }) => id === null).map(({ error }) => error.code)).toEqual([-32_600, -32_600, -32_600]);
+  expect(answers.flatMap(({ id }) => id ?? []).toSorted()).toEqual([2, 3]);
+  expect(answers.find(({ id }) => id === 2)).toMatchObject({ result: { content: expect.anything() } });
+});
+
 it("--allow-trigger shows the trigger to a token that may control", async () => {
   const { text } = await harness.token("acme", ["controller"]);
   const tools = async (args: readonly string[]) => {

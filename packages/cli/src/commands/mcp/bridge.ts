@@ -24,7 +24,7 @@ type Message = {
 };
 
 const versionKey = "io.modelcontextprotocol/protocolVersion";
-const codes = { parse: -32_700, server: -32_000 };
+const codes = { parse: -32_700, invalid: -32_600, server: -32_000 };
 
 export class McpBridge {
   readonly #options: McpBridgeOptions;
@@ -41,13 +41,18 @@ export class McpBridge {
   /** Sends a message on. The answer is written when it comes: others may be sent meanwhile. */
   take(line: string): void {
     if (line.trim() === "") return;
-    let message: Message;
+    let read: unknown;
     try {
-      message = JSON.parse(line) as Message;
+      read = JSON.parse(line);
     } catch {
       this.#refuse(null, codes.parse, "the message is not JSON");
       return;
     }
+    if (typeof read !== "object" || read === null || Array.isArray(read)) {
+      this.#refuse(null, codes.invalid, "a message is one JSON object: MCP has no batches");
+      return;
+    }
+    const message: Message = read;
     const { id, method, params } = message;
     if (method === "notifications/cancelled") {
       // Over HTTP a request is cancelled by the end of its connection.

@@ -1,4 +1,3 @@
-import { createInterface } from "node:readline";
 import { rawOutput } from "../../display/output.ts";
 import { httpBase } from "../../gateway-address.ts";
 import { McpBridge } from "./bridge.ts";
@@ -13,6 +12,20 @@ export async function mcp({ url, allowTrigger = false }: McpOptions): Promise<vo
     headers: { ...headers, ...(allowTrigger && { "tapedeck-allow-trigger": "true" }) },
     write: (message) => rawOutput.write(`${message}\n`),
   });
-  for await (const line of createInterface({ input: process.stdin })) bridge.take(line);
+  for await (const line of linesOf(process.stdin.setEncoding("utf8"))) bridge.take(line);
   await bridge.end();
+}
+
+/** Node's readline also splits at U+2028 and U+2029, which a message may have as they are. JSON allows \r at its end. */
+async function* linesOf(input: AsyncIterable<string>): AsyncGenerator<string, void> {
+  let parts: string[] = [];
+  for await (const text of input) {
+    const [end = "", ...others] = text.split("\n");
+    parts.push(end);
+    for (const other of others) {
+      yield parts.join("");
+      parts = [other];
+    }
+  }
+  yield parts.join("");
 }
