@@ -12,6 +12,7 @@ import { shortSource } from "../../display/source-name.ts";
 import { grpcTarget } from "../../grpc-target.ts";
 import { Progress, type ProgressTo } from "../../progress.ts";
 import { type Filed, sessionFileChunks } from "./session-file-chunks.ts";
+import { stopSignals } from "./stop-signals.ts";
 
 export type ExportOptions = {
   readonly url?: string;
@@ -51,10 +52,9 @@ async function* afterEach<T>(chunks: AsyncIterable<T>, done: () => void): AsyncG
 
 /** There is no such file before all of it is there. */
 export async function writeFile(file: string, from: Readable): Promise<void> {
-  const part = `${file}.part`;
-  const stop = new AbortController();
-  const abort = () => stop.abort();
-  process.once("SIGINT", abort);
+  // Another export may write the same file.
+  const part = `${file}.${process.pid}.part`;
+  using stop = stopSignals();
   try {
     const to = createWriteStream(part);
     if (file.endsWith(".gz")) await pipeline(from, createGzip(), to, { signal: stop.signal });
@@ -65,8 +65,6 @@ export async function writeFile(file: string, from: Readable): Promise<void> {
     if (stop.signal.aborted) throw new CommandError("stopped: nothing was written.");
     const isMissing = (error as NodeJS.ErrnoException).code === "ENOENT";
     throw isMissing ? new CommandError(`there is no folder ${dirname(file)} to write to.`) : error;
-  } finally {
-    process.off("SIGINT", abort);
   }
 }
 

@@ -15,6 +15,7 @@ import { print } from "../../../display/output.ts";
 import { grpcEndpoint } from "../../../grpc-endpoint.ts";
 import { type GrpcTarget, grpcTarget } from "../../../grpc-target.ts";
 import { Progress, type ProgressTo } from "../../../progress.ts";
+import { stopSignals } from "../stop-signals.ts";
 import { columnTypes } from "./columns.ts";
 import { viewsFile } from "./duckdb-views.ts";
 import { ExportFolder, type TableOfDay } from "./folder.ts";
@@ -34,17 +35,13 @@ export const maxFileRows = 1_000_000;
 const maxFileBytes = 256 * 1024 * 1024;
 const maxMessageBytes = 64 * 1024 * 1024;
 
-const stopSignals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
-
 /** Writes the rows of the tables for SQL into a folder. */
 export async function exportTables(options: ExportTablesOptions, progressTo: ProgressTo = {}): Promise<void> {
   const { parquet: folder, from, to } = options;
   if (from > to) throw new CommandError(`--to (${to}) is before --from (${from}).`);
   const target = grpcTarget(options.url);
   const files = await ExportFolder.open(folder);
-  const stop = new AbortController();
-  const abort = () => stop.abort();
-  for (const name of stopSignals) process.once(name, abort);
+  using stop = stopSignals();
   using progress = new Progress({ what: "exporting tables", unit: "rows", ...progressTo });
   const written: Written = { rows: 0, lastDay: undefined, bytes: 0 };
   try {
@@ -55,7 +52,6 @@ export async function exportTables(options: ExportTablesOptions, progressTo: Pro
     // What breaks off behind the last day takes nothing away.
     if (written.lastDay !== to) throw new CommandError(`${reason}: ${whatIsThere(written, options)}`);
   } finally {
-    for (const name of stopSignals) process.off(name, abort);
     await files.close().catch(() => {}); // the reason is known already
   }
   progress[Symbol.dispose]();
