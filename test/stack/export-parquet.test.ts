@@ -1,4 +1,6 @@
-import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import { once } from "node:events";
+import { watch } from "node:fs";
+import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Server, ServerCredentials, type ServerWritableStream } from "@grpc/grpc-js";
 import type { ExportTablesRequest, ExportTablesResponse, TableColumn } from "@tapedeck/proto/tapedeck/v1/tables";
@@ -265,6 +267,53 @@ it("one export writes to a folder at a time, and one that is stopped or killed l
   script = dayOf(first, ids("a"));
   await run(first, first);
   expect(await readdir(folder)).toEqual(["operations", "views.sql"]);
+});
+
+it("an export that is killed while it replaces a day leaves the rest of that to the next one", async () => {
+  const tables = Array.from({ length: 500 }, (_, index) => `t${index}`);
+  const messages = (id: string) => tables.flatMap((name) => tableMessages(name, first, ids(id)));
+  const contents = () =>
+    Promise.all(tables.map((name) => readFile(join(folder, name, `day=${first}`, "part-0.parquet"), "latin1")));
+  script = [...messages("earlier"), done(first)];
+  await run(first, first);
+  const replaced = once(
+    cleanup.adopt(watch(join(folder, "t0")), (watcher) => watcher.close()),
+    "change",
+  );
+  script = [...messages("later"), done(first)];
+  then = "stays";
+  const cwd = cleanup.use(await temporaryFolder()).folder;
+  await using cli = startCli(["export", "--parquet", folder, "--from", first, "--to", second, "--url", url], { cwd });
+  // The first file gets its place, and 499 others are to follow.
+  await replaced;
+  cli.child.kill("SIGKILL");
+  await cli.ended;
+  console.error(
+    "MIXED",
+    new Set(await contents().catch(() => ["missing"])).size,
+    await readdir(folder).then((n) => n.filter((x) => x.startsWith("."))),
+  );
+  then = "ends";
+  script = dayOf(second, ids("a"));
+  await run(second, second);
+  const found = new Set(await contents());
+  expect(found.size).toBe(1);
+  expect([...found][0]).toContain("later");
+  expect((await readdir(folder)).filter((name) => name.startsWith("."))).toEqual([]);
+});
+
+it("a day that can't have its place has it after the next export, also one of the same process", async () => {
+  script = dayOf(first, ids("earlier"));
+  await run(first, first);
+  await writeFile(join(folder, "loops"), "a file");
+  script = dayOf(first, ids("later"), ids("l"));
+  expect(await refusal(first, first)).toContain("not a directory");
+  await rm(join(folder, "loops"));
+  script = dayOf(second, ids("a"));
+  await run(second, second);
+  expect(await idsIn("operations")).toEqual([`a ${second}`, `later ${first}`]);
+  expect(await idsIn("loops")).toEqual([`l ${first}`]);
+  expect(await readdir(folder)).toEqual(["loops", "operations", "views.sql"]);
 });
 
 it("an export of which nothing is left leaves no folder, and a file is no folder", async () => {

@@ -5,6 +5,7 @@ import { CommandError } from "../../../command-error.ts";
 import { makeFolder } from "../../../make-folder.ts";
 import { duckdbViews, viewsFile, workspaceIn } from "./duckdb-views.ts";
 import { writeParquet } from "./parquet-file.ts";
+import { finishDay, replaceDay, writtenDay } from "./replace-day.ts";
 import type { ColumnHead, Rows } from "./rows.ts";
 
 /** The rows that a server sends as one table of one day; without days it is an empty text. */
@@ -15,7 +16,8 @@ const unfinished = /^\.unfinished-(\d+)$/;
 
 /**
  * The folder of an export. Files are written below `.unfinished-<process>`, and those of a day take the place of earlier ones
- * together, when the day is complete: whatever stops an export leaves whole days. Two exports at a time would mix theirs.
+ * together, when the day is complete: whatever stops an export leaves whole days, and if it stops while files take their places,
+ * the next export goes on with that. Two exports at a time would mix theirs.
  */
 export class ExportFolder {
   readonly #folder: string;
@@ -45,24 +47,25 @@ export class ExportFolder {
           : `${folder} can't be made (${error.message}): choose another folder.`,
       );
     });
-    const names = (await readdir(folder)).filter((name) => !name.startsWith("."));
+    const others = (await readdir(folder)).filter((name) => !name.startsWith("."));
     const workspace = workspaceIn(await readFile(join(folder, viewsFile), "utf8").catch(() => ""));
-    if (names.length > 0 && workspace === undefined)
+    if (others.length > 0 && workspace === undefined)
       throw new CommandError(`${folder} has other files: choose an empty folder, or that of an earlier export.`);
     const own = join(folder, `.unfinished-${process.pid}`);
-    await rm(own, { recursive: true, force: true });
-    await mkdir(own);
+    await mkdir(own, { recursive: true });
     // An export looks for others when its own folder is there, so of two at least one finds the other.
-    for (const name of await readdir(folder)) {
-      const pid = Number(unfinished.exec(name)?.[1] ?? process.pid);
-      if (pid === process.pid) continue;
-      if ((await commandLineOf(pid))?.includes("export")) {
-        await rm(own, { recursive: true });
-        throw new CommandError(
-          `another export writes to ${folder} (process ${pid}): wait for it, or choose another folder.`,
-        );
-      }
-      await rm(join(folder, name), { recursive: true, force: true });
+    const names = (await readdir(folder)).filter((name) => unfinished.test(name));
+    for (const name of names) {
+      const pid = Number(unfinished.exec(name)?.[1]);
+      if (pid === process.pid || !(await commandLineOf(pid))?.includes("export")) continue;
+      await rmdir(own).catch(() => {}); // an earlier process of this number has left a day there
+      throw new CommandError(
+        `another export writes to ${folder} (process ${pid}): wait for it, or choose another folder.`,
+      );
+    }
+    for (const path of names.map((name) => join(folder, name))) {
+      await finishDay(folder, path);
+      await rm(path === own ? writtenDay(own) : path, { recursive: true, force: true });
     }
     return new ExportFolder(folder, own, workspace, made !== undefined);
   }
@@ -86,7 +89,7 @@ export class ExportFolder {
   /** Writes rows of a table that has begun, as a file of its own. Resolves with its size. */
   async write(table: TableOfDay, rows: Rows): Promise<number> {
     const number = this.#files.get(table) ?? 0;
-    const folder = join(this.#unfinished, placeOf(table));
+    const folder = join(writtenDay(this.#unfinished), placeOf(table));
     await mkdir(folder, { recursive: true });
     this.#files.set(table, number + 1);
     return writeParquet(join(folder, `part-${number}.parquet`), rows);
@@ -94,20 +97,18 @@ export class ExportFolder {
 
   /** All that was written takes the place of earlier files. A table without rows has no files of the day. */
   async finish(): Promise<void> {
-    for (const [table, files] of this.#files) {
-      const place = join(this.#folder, placeOf(table));
-      await rm(place, { recursive: true, force: true });
-      if (files === 0) continue;
-      await mkdir(join(this.#folder, table.name), { recursive: true });
-      // An empty folder can be replaced.
-      await rename(join(this.#unfinished, placeOf(table)), place);
-    }
+    const replacements = [...this.#files].map(([table, files]) => ({ place: placeOf(table), hasFiles: files > 0 }));
+    await replaceDay(this.#folder, this.#unfinished, replacements);
     this.#files.clear();
     await this.#writeViews();
   }
 
-  /** Removes what is not complete, and the folder itself if it is new and has nothing. */
+  /**
+   * Removes what is not complete, and the folder itself if it is new and has nothing. A day that is complete and can't have its
+   * place stays for the next export.
+   */
   async close(): Promise<void> {
+    await finishDay(this.#folder, this.#unfinished);
     await rm(this.#unfinished, { recursive: true, force: true });
     if (this.#isNew) await rmdir(this.#folder).catch(() => {});
   }
