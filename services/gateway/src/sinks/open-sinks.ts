@@ -31,7 +31,14 @@ export function openSinks(deps: OpenSinksDeps): SinksApi {
   const { settings, developers, link, logOf, query, audit, registry, logger, times, stack } = deps;
   const counts = sinkMetrics(registry, () => sinks.running);
   const causeOf = causeReader(query);
-  const sinks = stack.use(new Sinks({ settings, link, logOf, counts, causeOf, logger, times }));
+  let doubt = settings.pageDoubt;
+  const logOfSink = (workspace: string) => {
+    // Once, and only where there is a sink.
+    if (doubt !== undefined) logger.warn(doubt);
+    doubt = undefined;
+    return logOf(workspace);
+  };
+  const sinks = stack.use(new Sinks({ settings, link, logOf: logOfSink, counts, causeOf, logger, times }));
   return sinksApi({
     sinks,
     logOf,

@@ -1,10 +1,18 @@
+import { hostname } from "node:os";
 import { SettingsError, settingsReader } from "@tapedeck/shared/service/settings";
 import { expect, it } from "vitest";
-import { sinkSettings } from "./settings.ts";
+import { type SinkDefaults, sinkSettings } from "./settings.ts";
+
+const where: SinkDefaults = {
+  workspace: "acme",
+  page: undefined,
+  http: { host: "127.0.0.1", port: 7052 },
+  hasTls: false,
+};
 
 const read = (sinks: readonly object[], hosts = "") => {
   const reader = settingsReader({ env: { TAPEDECK_SINKS: JSON.stringify(sinks), TAPEDECK_GATEWAY_SINK_HOSTS: hosts } });
-  const settings = sinkSettings(reader, { workspace: "acme", page: "http://127.0.0.1:7052" });
+  const settings = sinkSettings(reader, where);
   reader.assertValid();
   return settings;
 };
@@ -166,14 +174,25 @@ it.each([
   [undefined, "http://127.0.0.1:7052"],
 ])("takes %s as the address of the page", (written, page) => {
   const reader = settingsReader({ env: { TAPEDECK_GATEWAY_PAGE_URL: written } });
-  expect(sinkSettings(reader, { workspace: "acme", page: "http://127.0.0.1:7052" }).page).toBe(page);
+  expect(sinkSettings(reader, where).page).toBe(page);
+});
+
+it.each(["0.0.0.0", "::"])("links to this machine by its name where HTTP listens at %s, with a doubt", (host) => {
+  const of = (env: NodeJS.ProcessEnv, page?: string) =>
+    sinkSettings(settingsReader({ env }), { ...where, page, http: { host, port: 7052 }, hasTls: true });
+  expect(of({})).toMatchObject({
+    page: `https://${hostname()}:7052`,
+    pageDoubt: expect.stringContaining("gateway.pageUrl is missing"),
+  });
+  expect(of({ TAPEDECK_GATEWAY_PAGE_URL: "https://deck.example" }).pageDoubt).toBeUndefined();
+  expect(of({}, "https://deck.example")).toMatchObject({ page: "https://deck.example", pageDoubt: undefined });
 });
 
 it.each(["tapedeck.example", "ftp://tapedeck.example", "https://tapedeck.example/?a=b"])(
   "refuses %s as the address of the page",
   (written) => {
     const reader = settingsReader({ env: { TAPEDECK_GATEWAY_PAGE_URL: written } });
-    sinkSettings(reader, { workspace: "acme", page: "" });
+    sinkSettings(reader, where);
     expect(() => reader.assertValid()).toThrow("is not the address of the page");
   },
 );

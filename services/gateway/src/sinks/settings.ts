@@ -1,6 +1,8 @@
+import { hostname } from "node:os";
 import type { SettingsReader } from "@tapedeck/shared/service/settings";
 import { isNamePart, nameForm } from "@tapedeck/shared/source";
 import { z } from "zod";
+import { type Address, addressText } from "../transports/address.ts";
 import { type SinkDefinition, sinkNameForm, sinkNamePattern } from "./definition.ts";
 import { formatError, sinkFields } from "./requests.ts";
 import { type AllowedHosts, allowedHostError, targetError } from "./target/target-url.ts";
@@ -14,6 +16,8 @@ export type SinkSettings = {
   readonly allowed: AllowedHosts;
   /** The address of the page, without a slash at its end, for links. */
   readonly page: string;
+  /** Why the page may not be there; undefined: no setting is missing. */
+  readonly pageDoubt?: string | undefined;
 };
 
 const sinkSchema = z.strictObject({
@@ -40,14 +44,25 @@ const sinksSchema = (allowed: AllowedHosts) =>
     }),
   );
 
-export type SinkDefaults = { readonly workspace: string; readonly page: string };
+export type SinkDefaults = {
+  readonly workspace: string;
+  /** The page's address, as other settings have it. */
+  readonly page: string | undefined;
+  /** Where HTTP listens. */
+  readonly http: Address;
+  readonly hasTls: boolean;
+};
 
-export function sinkSettings(read: SettingsReader, { workspace, page: ownPage }: SinkDefaults): SinkSettings {
+export function sinkSettings(
+  read: SettingsReader,
+  { workspace, page: known, http, hasTls }: SinkDefaults,
+): SinkSettings {
   const written = read.string("gateway.pageUrl", undefined, {
     description:
-      "The page's address, for links in what [sinks](sinks.md) send; without it `oidc.pageUrl`, or where HTTP listens.",
+      "The page's address, for links in what [sinks](sinks.md) send; without it `oidc.pageUrl`, or where HTTP listens, with this machine's name if that is every address.",
   });
-  const page = written ?? ownPage;
+  const given = written ?? known;
+  const page = given ?? `${hasTls ? "https" : "http"}://${addressText(dialledAddress(http))}`;
   if (!isPageAddress(page))
     read.addError(`gateway.pageUrl: "${page}" is not the address of the page: expected http(s)://host[:port][/path]`);
   const allowed = read.list("gateway.sinkHosts", [], {
@@ -69,7 +84,19 @@ export function sinkSettings(read: SettingsReader, { workspace, page: ownPage }:
     const isTwice = sinks.findIndex((one) => one.workspace === of && one.sink === sink) !== index;
     if (isTwice) read.addError(`sinks.${index}.name: ${sink} is listed twice`);
   }
-  return { sinks, allowed, page: page.replace(/\/+$/, "") };
+  const pageDoubt = given === undefined ? doubtOf(http, page) : undefined;
+  return { sinks, allowed, page: page.replace(/\/+$/, ""), pageDoubt };
+}
+
+const isEveryAddress = (host: string): boolean => ["0.0.0.0", "::", ""].includes(host);
+
+function dialledAddress({ host, port }: Address): Address {
+  return { host: isEveryAddress(host) ? hostname() || "localhost" : host, port };
+}
+
+function doubtOf({ host, port }: Address, page: string): string | undefined {
+  if (!isEveryAddress(host) && port !== 0) return undefined;
+  return `gateway.pageUrl is missing: links in what sinks send lead to ${page}, which may not be the page`;
 }
 
 function isPageAddress(text: string): boolean {
