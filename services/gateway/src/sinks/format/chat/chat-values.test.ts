@@ -71,6 +71,12 @@ it("a text of an upstream pings nobody, links nowhere and breaks no line of a me
   expect(chatValues(message, { ...cause, text: "@everyone" }, page, plainText).text).toContain("@\u2060everyone");
 });
 
+it("a text in the Markdown of Mattermost hides no address behind another text, and loads no image", () => {
+  const text = "[ok](https://evil.example) ![](https://evil.example/seen.png)";
+  const { cause: shown } = chatValues(message, { ...cause, text, place: "src/__init__.py:3" }, page, mrkdwn);
+  expect(shown).toBe("[ok]\u2060(https://evil.example) ![]\u2060(https://evil.example/seen.png) · src/__init__.py:3");
+});
+
 it("a message is short whatever an upstream has printed", () => {
   const long = { what: "😀".repeat(9_000), text: "&".repeat(9_000), place: "x".repeat(9_000) };
   for (const dialect of [mrkdwn, plainText]) {

@@ -8,16 +8,20 @@ export type ChatCause = { readonly what: string; readonly text: string; readonly
 
 /** How a chat writes texts. */
 export type Dialect = {
-  /** Makes the text of an upstream harmless: nothing in it is a mention, a link or markup. */
+  /** Makes the text of an upstream harmless: nothing in it is a mention, or a link that hides where it leads. */
   readonly plain: (text: string) => string;
   readonly bold: (text: string) => string;
   readonly link: (url: string, text: string) => string;
   readonly signs: Readonly<Record<ChatMessage["type"], string>>;
 };
 
-/** Slack's mrkdwn, which Mattermost and Rocket.Chat read, too. These also know mentions without markup. */
+/**
+ * Slack's mrkdwn, which Mattermost and Rocket.Chat read, too. These also know mentions without markup, and links and images of Markdown.
+ * Asterisks, underscores and backticks stay: Slack has no escape for them, and a path must be right when it is copied.
+ */
 export const mrkdwn: Dialect = {
-  plain: (text) => withoutMentions(text).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;"),
+  plain: (text) =>
+    withoutNamedLinks(withoutMentions(text)).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;"),
   bold: (text) => `*${text}*`,
   link: (url, text) => `<${url.replace(/[<>|]/g, encodeURIComponent)}|${text}>`,
   signs: { failed: ":red_circle:", good: ":large_green_circle:" },
@@ -99,6 +103,11 @@ function othersText(type: ChatMessage["type"], more: number): string {
 /** "@channel", "@here" and "@name" ping nobody with an invisible character in them. */
 function withoutMentions(text: string): string {
   return text.replace(/@(?=\S)/g, "@\u2060");
+}
+
+/** "[text](address)" is no link, and with "!" before it no image, with an invisible character in it. */
+function withoutNamedLinks(text: string): string {
+  return text.replaceAll("](", "]\u2060(");
 }
 
 function oneLine(text: string): string {
