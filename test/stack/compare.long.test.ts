@@ -245,14 +245,29 @@ it("is the same over gRPC", async () => {
   ] as const) {
     // Skaffold's own description at rest may be recorded between two requests.
     const { position, ...http } = await compare(`left=${left}${right === "" ? "" : `&right=${right}`}`);
-    const answer = await ask({ left, right, min_position: position });
+    const answer = await ask({ left, right, min_position: position, at: "" });
     if (answer === undefined) throw new Error("no answer");
     const { position: later, ...grpc } = answer;
     expect(later >= position).toBe(true);
     expect(plain(grpc)).toEqual(plain(http));
     expect(http.differences.length).toBeGreaterThan(0);
   }
-  await expect(ask({ left: "nobody/shop", right: "", min_position: "" })).rejects.toMatchObject({ code: 5 });
+  const nobody = { left: "nobody/shop", right: "", min_position: "", at: "" };
+  await expect(ask(nobody)).rejects.toMatchObject({ code: 5 });
+});
+
+it("is as of a position in each API, where a newer loop does not count", async () => {
+  const [newest, older] = await loops("source=bob/shop&outcome=failed");
+  const at = older?.endPosition ?? "";
+  expect((await compare("left=bob/shop")).left).toMatchObject({ loop: newest?.loop });
+  const then = await compare(`left=bob/shop&at=${at}`);
+  expect(then).toMatchObject({ position: at, left: { loop: older?.loop, position: at } });
+  using tapedeck = connect({ url: `http://${stack.http}` });
+  expect(await tapedeck.compare("bob/shop", { at })).toEqual(then);
+  const client = cleanup.adopt(new TapedeckClient(stack.grpc, credentials.createInsecure()), (one) => one.close());
+  const ask = promisify(client.compare.bind(client) as (request: CompareRequest, done: Done) => void);
+  expect(plain(await ask({ left: "bob/shop", right: "", min_position: "", at }))).toEqual(plain(then));
+  expect((await get("compare?left=bob/shop&at=2020-01-01T00:00:00Z")).status).toBe(404);
 });
 
 /** An answer of either API: names of JSON, times in milliseconds, without what is empty. */

@@ -161,8 +161,9 @@ export function patientClient(
       const query = { source, session, at: at === undefined ? undefined : positionOrTimeText(at) };
       return (await http.get("/api/v1/state", query, signal)) as State;
     },
-    async compare(left: string, { right, signal }: CompareOptions = {}) {
-      return (await http.get("/api/v1/compare", { left, right }, signal)) as Comparison;
+    async compare(left: string, { right, at, signal }: CompareOptions = {}) {
+      const query = { left, right, at: at === undefined ? undefined : positionOrTimeText(at) };
+      return (await http.get("/api/v1/compare", query, signal)) as Comparison;
     },
     sources: (options: SourcesOptions = {}) => listing<Source>("sources", options),
     sessions: (options: SessionsOptions = {}) => listing<Session>("sessions", options),

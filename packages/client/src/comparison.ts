@@ -1,9 +1,12 @@
 import type { Outcome } from "./event.ts";
+import type { PositionOrTime } from "./filter.ts";
 import type { Cause } from "./resources.ts";
 
 export type CompareOptions = {
   /** The other side. Without it: the last good loop before the one on the left, which is then the newest that failed. */
   readonly right?: string;
+  /** Nothing that was recorded later is in the answer. Default: now. */
+  readonly at?: PositionOrTime;
   readonly signal?: AbortSignal;
 };
 

@@ -14,6 +14,8 @@ export type SessionData = {
   readonly olderEvents: number;
   /** Newest first, as the API gives them. */
   readonly operations: readonly Operation[];
+  /** How many older operations of the session are not in it. */
+  readonly olderOperations: number;
   /** In order. Each `state` is an index of `states`: it often stays as it is. */
   readonly statePoints: readonly { readonly position: string; readonly state: number }[];
   readonly states: readonly UpstreamState[];

@@ -17,6 +17,7 @@ const data: SessionData = {
     { kind: "loop", outcome: "failed", startedAt: "2026-11-23T09:10:00Z", startPosition: "p3", runner: 1, loop: 2 },
     { kind: "build", outcome: "failed", startedAt: "2026-11-23T09:00:00Z", startPosition: "p1", runner: 1, loop: 1 },
   ] as Operation[],
+  olderOperations: 0,
   statePoints: [
     { position: "p0", state: 0 },
     { position: "p3", state: 1 },

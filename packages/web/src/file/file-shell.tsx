@@ -56,12 +56,18 @@ function View({ session }: { readonly session: string }) {
 }
 
 /** What of the session the file lacks. */
-function Limits({ data: { session, events, olderEvents, statePoints } }: { readonly data: SessionData }) {
+function Limits({
+  data: { session, events, olderEvents, operations, olderOperations, statePoints },
+}: {
+  readonly data: SessionData;
+}) {
   const changes = events.filter(maySetState).length;
   const isRunning = endOf(session) === undefined;
   const remarks = [
     olderEvents > 0 &&
       `It has the newest ${events.length.toLocaleString("en")} events; ${plural(olderEvents, "older one")} left out.`,
+    olderOperations > 0 &&
+      `It has the newest ${operations.length.toLocaleString("en")} operations; ${plural(olderOperations, "older one")} left out.`,
     statePoints.length < changes &&
       `It has the state of ${statePoints.length.toLocaleString("en")} of ${changes.toLocaleString("en")} moments; in between, that of the one before is shown.`,
     isRunning && "The session was still running when this file was written.",

@@ -159,6 +159,7 @@ export const parameters = {
       text("bob/shop"),
       `The other side, likewise. Without it: the last good loop before the one on the left, which is then the newest that failed.`,
     ),
+    at: one(positionOrTime, "A position or time: nothing that was recorded later is in the answer."),
     min_position: minPosition,
   }),
   status: z.strictObject({}),

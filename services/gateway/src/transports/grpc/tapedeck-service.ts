@@ -74,8 +74,8 @@ export function tapedeckServices(api: TapedeckApi, caller: GrpcCaller, options: 
         }),
       ),
       compare: handlers.unary(
-        answering(methods.compare, async ({ left, right, min_position }, context) => {
-          const query = { ...(left !== "" && { left }), ...(right !== "" && { right }) };
+        answering(methods.compare, async ({ left, right, min_position, at }, context) => {
+          const query = { ...(left !== "" && { left }), ...(right !== "" && { right }), at: at || context.at };
           const scope = min_position === "" ? context : { ...context, minPosition: min_position };
           const comparison = await api.compare(scope, query);
           return { response: comparison, head: { position: comparison.position } };

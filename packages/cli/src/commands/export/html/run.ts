@@ -65,10 +65,15 @@ async function pageOf(template: string, data: SessionData): Promise<Buffer> {
   return Buffer.from(`${before}${packed.toString("base64")}${after}`);
 }
 
-function resultLine({ session, events, olderEvents }: SessionData, page: Buffer, file: string): string {
+function resultLine(
+  { session, events, olderEvents, olderOperations }: SessionData,
+  page: Buffer,
+  file: string,
+): string {
   const isRunning = session.endedAt === null && session.endReason === null;
   const what = `session ${session.session} of ${shortSource(session.source)}`;
   const which = olderEvents === 0 ? counted(events.length, "event") : `the newest ${counted(events.length, "event")}`;
-  const lacking = olderEvents === 0 ? "" : ` (${olderEvents} older ones omitted)`;
+  const older = olderEvents === 0 ? "" : ` (${olderEvents} older ones omitted)`;
+  const lacking = olderOperations === 0 ? older : `${older}, without ${counted(olderOperations, "older operation")}`;
   return `${file}: ${what}, ${which}${lacking}, ${bytesText(page.length)}${isRunning ? "; still running" : ""}`;
 }

@@ -56,3 +56,27 @@ it("leaves out the oldest states where earlier ones were larger than the last", 
   expect(statePoints.at(-1)?.position).toBe("p49");
   expect(statePoints[0]?.position).not.toBe("p10");
 });
+
+it("compares failed loops as of the position of all else, and counts the operations that it leaves out", async () => {
+  const operations = [5, 4, 3, 2, 1].map((loop) => ({
+    kind: "loop",
+    outcome: "failed",
+    session: "01A",
+    runner: 1,
+    loop,
+  }));
+  const compared: unknown[] = [];
+  const client = {
+    sessions: () => each([{ session: "01A", source: "acme/alice/shop/skaffold" } as Session]),
+    events: () => each([]),
+    operations: () => each(operations),
+    compare: async (...request: unknown[]) => void compared.push(request),
+  } as unknown as Parameters<typeof readSessionData>[0];
+  const bounds = { ...defaultBounds, operations: 2 };
+  const data = await readSessionData(client, { session: "01A", position: "p9" }, bounds, () => {});
+  expect([data.operations.length, data.olderOperations]).toEqual([2, 3]);
+  expect(compared).toEqual([
+    ["01A.1.5", { at: "p9" }],
+    ["01A.1.4", { at: "p9" }],
+  ]);
+});

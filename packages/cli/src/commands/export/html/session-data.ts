@@ -49,7 +49,7 @@ export async function readSessionData(
     if (event.kind !== "mirror.received") events.add(event);
     reached(events.count);
   }
-  const operations = await newestOperations(client, { session, position }, bounds.operations);
+  const { operations, older } = await newestOperations(client, { session, position }, bounds.operations);
   return {
     version: dataVersion,
     ...aboutFile(),
@@ -58,8 +58,9 @@ export async function readSessionData(
     events: events.events,
     olderEvents: events.count - events.events.length,
     operations,
+    olderOperations: older,
     ...(await statesAt(client, head, events.events, bounds)),
-    comparisons: await comparisonsOf(client, operations, bounds.comparisons),
+    comparisons: await comparisonsOf(client, operations, position, bounds.comparisons),
   };
 }
 
@@ -71,12 +72,14 @@ async function newestOperations(
   client: Reader,
   { session, position }: SessionDataRequest,
   max: number,
-): Promise<Operation[]> {
-  const found: Operation[] = [];
+): Promise<{ readonly operations: readonly Operation[]; readonly older: number }> {
+  const operations: Operation[] = [];
+  let older = 0;
   for await (const operation of client.operations({ sessions: [session], at: position })) {
-    if (found.push(operation) >= max) break;
+    if (operations.length < max) operations.push(operation);
+    else older++;
   }
-  return found;
+  return { operations, older };
 }
 
 /** The server folds the session's state, so it is requested at the most informative moments. */
@@ -105,12 +108,12 @@ async function statesAt(
   return { statePoints: statePoints.flat().toReversed(), states: [...known.keys()].map((json) => JSON.parse(json)) };
 }
 
-/** Comparisons of the newest failed loops with the last good ones before them. */
-async function comparisonsOf(client: Reader, operations: readonly Operation[], max: number) {
+/** Comparisons of the newest failed loops with the last good ones before them, as of the position. */
+async function comparisonsOf(client: Reader, operations: readonly Operation[], position: string, max: number) {
   const failed = operations.filter(({ kind, outcome }) => kind === "loop" && outcome === "failed").slice(0, max);
   const found = await inTurns(failed, async ({ session, runner, loop }): Promise<[string, Comparison]> => {
     const side = `${session}.${runner}.${loop}`;
-    return [side, await patiently(() => client.compare(side))];
+    return [side, await patiently(() => client.compare(side, { at: position }))];
   });
   return Object.fromEntries(found);
 }

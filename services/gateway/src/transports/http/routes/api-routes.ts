@@ -38,7 +38,7 @@ export function apiRoutes(app: FastifyInstance, api: TapedeckApi, caller: HttpCa
 
   listRoutes(app, deps);
   getRoute(app, deps, routes.compare, async ({ reply, context, parameters: { left, right } }) => {
-    const body = comparisonJson(await api.compare(context, { left, right }));
+    const body = comparisonJson(await api.compare(context, { left, right, at: context.at }));
     return sendBody(watch, reply, { body, head: { position: body.position } });
   });
   getRoute(app, deps, routes.status, async ({ reply, context }) => {
