@@ -28,17 +28,21 @@ export function mcpRoute(
   { watch, limits, isTls }: McpRouteOptions,
 ): void {
   const handler = async (request: FastifyRequest, reply: FastifyReply) => {
-    const [{ createMcpHandler }, { mcpServer }] = await Promise.all([
+    if (isBatch(request.body)) return reply.code(400).send(noBatches);
+    const [{ createMcpHandler, isLegacyRequest }, { mcpServer }] = await Promise.all([
       import("@modelcontextprotocol/server"),
       import("../../apis/mcp/mcp-server.ts"),
     ]);
     const who = caller(request);
     const context = { ...who, signal: whileAuthorized(closedSignal(reply), who) };
     const page = `${isTls ? "https" : "http"}://${request.headers.host}`;
-    const waits = () => limits.live.take({ caller: who, peer: request.ip }, context.signal);
+    const waits = once(() => limits.live.take({ caller: who, peer: request.ip }, context.signal));
     const mayControl = request.headers[triggerHeader] === "true" && mayAs("controller", who);
     const server = () => mcpServer({ context, apis, page, waits }, { mayControl, failed: watch.failed });
-    const response = await createMcpHandler(server).fetch(webRequest(request, page, context.signal));
+    const asked = webRequest(request, page, context.signal);
+    // Clients of 2025 get their answers as event streams: one too many is refused before a tool has done anything.
+    if (request.method === "POST" && (await isLegacyRequest(asked))) waits();
+    const response = await createMcpHandler(server).fetch(asked);
     // The library knows only that the call is over, and its answer says nothing.
     const revocation = response.ok ? undefined : revocationOf(context.signal);
     if (revocation !== undefined) throw revocation;
@@ -46,6 +50,28 @@ export function mcpRoute(
     return reply.send(response);
   };
   app.route({ method: ["GET", "POST", "DELETE"], url: mcpPath, handler });
+}
+
+/** One request may not run many tools. MCP had batches for three months of 2025. */
+const noBatches = {
+  jsonrpc: "2.0",
+  id: null,
+  error: { code: -32600, message: "batches are not supported: send each message in a request of its own" },
+};
+
+/** Nothing else in JSON begins so; a byte order mark before it counts as a space. */
+function isBatch(body: unknown): boolean {
+  return typeof body === "string" && body.trimStart().startsWith("[");
+}
+
+/** Calls it the first time; again only if it threw. */
+function once(act: () => void): () => void {
+  let isDone = false;
+  return () => {
+    if (isDone) return;
+    act();
+    isDone = true;
+  };
 }
 
 function webRequest({ method, headers, body }: FastifyRequest, page: string, signal: AbortSignal): Request {
