@@ -83,6 +83,13 @@ it("of the last events only those that match count", async () => {
   });
 });
 
+it("the last events are as many as fit, if asked for so, and the page says that it has fewer", async () => {
+  const { items, isCut } = await pageOf(40)({ ...request, last: 20, orFewer: true });
+  const newest = Array.from({ length: 15 }, (_, index) => eventPosition("t", 26 + index));
+  expect([items.map(({ position }) => position), isCut]).toEqual([newest, true]);
+  expect((await pageOf(40)({ ...request, last: 10, orFewer: true })).isCut).toBeUndefined();
+});
+
 it("reads what query does not know yet from the log, and nothing that it knows", async () => {
   // All up to 30 were found to be of no interest, but for three, two of which share a message.
   const written = (offset: Offset) => formatPosition({ epoch: "t", offset });

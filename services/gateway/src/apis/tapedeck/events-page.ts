@@ -22,9 +22,14 @@ export type EventsPageRequest = {
   readonly limit: number;
   /** The newest N instead, ascending. */
   readonly last?: number;
+  /** With `last`: where they are too large together, the newest that are not, instead of an error. */
+  readonly orFewer?: boolean;
   readonly original?: boolean;
   readonly signal: AbortSignal;
 };
+
+/** `isCut`: it has fewer events than were asked for, because they are too large together. */
+export type EventsPage = Page<EventJson> & { readonly isCut?: boolean };
 
 /** A page ends when its texts and originals are larger than this together, or when reading it took longer. */
 const maxBytes = 16 << 20;
@@ -45,7 +50,7 @@ export type EventsPageDeps = {
 export function eventsPage(
   deps: EventsPageDeps,
   permits: TimedSemaphore,
-): (request: EventsPageRequest) => Promise<Page<EventJson>> {
+): (request: EventsPageRequest) => Promise<EventsPage> {
   return async (request) => {
     const release = await permits.acquire(request.signal);
     try {
@@ -56,10 +61,7 @@ export function eventsPage(
   };
 }
 
-async function page(
-  { log, positions, query, holes }: EventsPageDeps,
-  request: EventsPageRequest,
-): Promise<Page<EventJson>> {
+async function page({ log, positions, query, holes }: EventsPageDeps, request: EventsPageRequest): Promise<EventsPage> {
   const reader = log();
   const { firstOffset, lastOffset } = await reader.bounds();
   const end = request.until === undefined ? lastOffset : await positions.resolveUntil(request.until);
@@ -67,7 +69,7 @@ async function page(
   // An end before the beginning must not lead a client that continues from here back.
   const range = { afterOffset, untilOffset: laterOf(afterOffset, end) };
   const events = new FoundEvents(reader, query, request);
-  const { original = false, limit, last } = request;
+  const { original = false, limit, last, orFewer = false } = request;
   // Rendered at once, so that a page holds no originals that it does not show.
   const render = (recorded: RecordedEvent) => eventToJson(recorded, reader.epoch, { original });
   if (last === undefined) {
@@ -84,7 +86,9 @@ async function page(
     return page.nextPage === undefined ? beforeHole(page, lostInHole(reader.epoch, hole)) : page;
   }
   const known = { ...range, afterOffset: laterOf(afterOffset, justBefore(firstOffset)) };
-  return { items: await newestOf(events, known, last, render), position: positions.written(range.untilOffset) };
+  const { items, isCut } = await newestOf(events, known, last, render);
+  if (isCut && !orFewer) throw tooMuch();
+  return { items, position: positions.written(range.untilOffset), ...(isCut && { isCut }) };
 }
 
 /** Has all that is left up to the end of a hole. */
@@ -122,19 +126,23 @@ async function firstOf(
   return { items, position: written(range.untilOffset) };
 }
 
-async function newestOf(events: FoundEvents, range: HistoryRange, count: number, render: Render): Promise<EventJson[]> {
-  const items: EventJson[] = [];
+async function newestOf(
+  events: FoundEvents,
+  range: HistoryRange,
+  count: number,
+  render: Render,
+): Promise<{ readonly items: EventJson[]; readonly isCut: boolean }> {
+  const newestFirst: EventJson[] = [];
   let bytes = 0;
   for await (const run of events.newest(range, count)) {
-    const rendered = run.map((recorded) => {
+    for (const recorded of run.toReversed()) {
       const json = render(recorded);
       bytes += sizeOf(json, recorded);
-      if (bytes >= maxBytes) throw tooMuch();
-      return json;
-    });
-    items.unshift(...rendered);
+      if (bytes >= maxBytes && newestFirst.length > 0) return { items: newestFirst.toReversed(), isCut: true };
+      newestFirst.push(json);
+    }
   }
-  return items;
+  return { items: newestFirst.toReversed(), isCut: false };
 }
 
 /** Counts the parts of an event that can be large. */

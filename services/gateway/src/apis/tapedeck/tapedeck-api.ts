@@ -1,5 +1,4 @@
 import { invalidArgument } from "@tapedeck/shared/errors/errors";
-import type { EventJson } from "@tapedeck/shared/events/json";
 import { type Filter, parseFilter } from "@tapedeck/shared/filter/filter";
 import type { KnownHole } from "@tapedeck/shared/log/holes/known-holes";
 import { reportHoles } from "@tapedeck/shared/log/holes/report-holes";
@@ -10,9 +9,8 @@ import { type Positions, positions as positionsOf } from "../../positions.ts";
 import { refuseAt } from "../session-scope.ts";
 import type { AnswerOf } from "./answers.ts";
 import { type CompareApi, compareApi } from "./compare/compare.ts";
-import { type EventsPageRequest, eventsPage } from "./events-page.ts";
+import { type EventsPage, type EventsPageRequest, eventsPage } from "./events-page.ts";
 import { type Lists, listsApi, placed } from "./list-request.ts";
-import type { Page } from "./lists.ts";
 import { indexedLog } from "./log-index/indexed-log.ts";
 import { type SubscriptionMessage, type SubscriptionMessages, stateMessage } from "./messages.ts";
 import { pace, type ReplaySpeed } from "./pace.ts";
@@ -58,7 +56,7 @@ export type TapedeckApi = {
   readonly events: (
     request: EventsPageRequest,
     viewer: Pick<CallContext, "workspace" | "roles" | "developer">,
-  ) => Promise<Page<EventJson>>;
+  ) => Promise<EventsPage>;
   /** Runs a query as the logins for SQL of the caller's workspace do. */
   readonly sql: SqlApi;
   /** The rows of the tables for SQL as encoded messages, tapedeck.v1.ExportTablesResponse. */

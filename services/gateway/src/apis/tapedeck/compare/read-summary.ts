@@ -11,8 +11,7 @@ import type { CallContext } from "../../../call-context.ts";
 import type { QueryClient } from "../../../query-client.ts";
 import { nameOf } from "../../resolve-source.ts";
 import { type LateOnV2, lateOnV2 } from "../../skaffold/late-on-v2.ts";
-import type { EventsPageRequest } from "../events-page.ts";
-import type { Page } from "../lists.ts";
+import type { EventsPage, EventsPageRequest } from "../events-page.ts";
 import { type LoadedState, type StateItem, stateJson } from "../state.ts";
 import { outputAround } from "./output-around.ts";
 import { firstFailed, type Side, type SideContext, stepKey } from "./side.ts";
@@ -31,7 +30,7 @@ import { stateSummary } from "./state-summary.ts";
 export type SummaryDeps = {
   readonly query: QueryClient;
   readonly readState: (context: CallContext) => Promise<LoadedState>;
-  readonly events: (request: EventsPageRequest) => Promise<Page<EventJson>>;
+  readonly events: (request: EventsPageRequest) => Promise<EventsPage>;
 };
 
 /** How many are read of each, so that a comparison takes the same time for a loop of any length. */
@@ -232,7 +231,7 @@ function eventsOf(
   const { kinds, ...range } = request;
   const { workspace, signal } = context;
   const filter = parseFilter({ sessions: [side.session.session], kinds });
-  return deps.events({ workspace, signal, filter, ...range }).then(({ items }) => items);
+  return deps.events({ workspace, signal, filter, orFewer: true, ...range }).then(({ items }) => items);
 }
 
 /** The failures in the loop, the reports about its resources, and the end of a command. */
