@@ -23,8 +23,8 @@ export const compare = tool({
   }),
   async answer({ left, right, at, tokens }, call) {
     const sides = {
-      left: await sideOf(call, left),
-      right: right === undefined ? undefined : await sideOf(call, right),
+      left: await sideOf(call, left, at),
+      right: right === undefined ? undefined : await sideOf(call, right, at),
       at,
     };
     const comparison = comparisonJson(await call.apis.tapedeck.compare(call.context, sides));

@@ -1,5 +1,4 @@
 import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
-import { largestPage } from "@tapedeck/shared/largest-page";
 import { z } from "zod";
 import type { AnswerOf } from "../tapedeck/answers.ts";
 import { listsJson } from "../tapedeck/lists.ts";
@@ -38,21 +37,37 @@ export async function positionNow({ apis, context }: McpCall): Promise<string> {
   return (await apis.tapedeck.lists.sources(context, { filter: {}, limit: 1 })).position;
 }
 
+/** The position of a moment. */
+export async function positionAt({ apis, context }: McpCall, at: string): Promise<string> {
+  return (await apis.tapedeck.lists.sources(context, { filter: {}, limit: 1, at })).position;
+}
+
+/** The log has events before the tables know of them. */
+export async function endOfLog({ apis, context }: McpCall): Promise<string> {
+  const { workspace, signal } = context;
+  return (await apis.tapedeck.events({ workspace, filter: {}, after: "now", limit: 1, signal }, context)).position;
+}
+
+/** Positions sort as the log does. */
+export function earlierOf(one: string | undefined, other: string): string {
+  return one !== undefined && one < other ? one : other;
+}
+
 /** What a call is about, as `compare` takes it. Without a name: what failed last. Undefined: nothing has failed. */
 export async function namedSide(call: McpCall, { source, loop, session, at }: Subject): Promise<string | undefined> {
   const names = [source, loop, session].filter((name) => name !== undefined);
   if (names.length > 1) throw invalidArgument("either `source`, `loop` or `session`: the latter two have their source");
-  if (loop !== undefined) return sideOf(call, loop);
+  if (loop !== undefined) return sideOf(call, loop, at);
   const [name] = names;
   if (name !== undefined) return name;
   if (at !== undefined) throw invalidArgument("`at` needs a `source`, `loop` or `session`", "at");
   return newestToFail(call);
 }
 
-/** A side of a comparison, `alice/shop#4` by the name of that loop. */
-export async function sideOf(call: McpCall, text: string): Promise<string> {
+/** A side of a comparison, `alice/shop#4` by the name of the newest such loop at that time. */
+export async function sideOf(call: McpCall, text: string, at: string | undefined): Promise<string> {
   const { source, loop } = numbered.exec(text)?.groups ?? {};
-  return source === undefined ? text : loopOf(call, source, Number(loop));
+  return source === undefined ? text : loopOf(call, source, Number(loop), at);
 }
 
 /**
@@ -81,10 +96,15 @@ async function newestToFail({ apis, context }: McpCall): Promise<string | undefi
   return newest.kind === "loop" ? loopName(newest) : sourceText(newest.source);
 }
 
-async function loopOf({ apis, context }: McpCall, source: string, loop: number): Promise<string> {
-  const request = { source: [source], kind: ["loop" as const], limit: largestPage };
+async function loopOf(
+  { apis, context }: McpCall,
+  source: string,
+  loop: number,
+  at: string | undefined,
+): Promise<string> {
+  const request = { source: [source], kind: ["loop" as const], loop, limit: 1, at };
   const { items } = await listsJson(apis.tapedeck.lists).operations(context, request);
-  const found = (items as AnswerOf<"Operation">[]).find((one) => one.loop === loop);
+  const [found] = items as AnswerOf<"Operation">[];
   if (found !== undefined) return loopName(found);
   throw new TapedeckError(
     "not_found",

@@ -7,7 +7,7 @@ import type { AnswerOf } from "../tapedeck/answers.ts";
 import { listsJson } from "../tapedeck/lists.ts";
 import { position } from "../tapedeck/parameter-schemas.ts";
 import { Answer, counted, data, type Page, quoted, sourceText, textField, tokensField } from "./answer.ts";
-import { atField, namedSide, subjectFields } from "./named-side.ts";
+import { atField, earlierOf, endOfLog, namedSide, positionAt, subjectFields } from "./named-side.ts";
 import { type McpCall, tool } from "./tool.ts";
 
 /** The output of a session, or that of a loop in it. */
@@ -68,11 +68,8 @@ export const readOutput = tool({
   },
 });
 
-/** The log has output before the tables know of it. */
-async function positionOf({ apis, context }: McpCall, at: string | undefined): Promise<string> {
-  if (at !== undefined) return (await apis.tapedeck.lists.sources(context, { filter: {}, limit: 1, at })).position;
-  const { workspace, signal } = context;
-  return (await apis.tapedeck.events({ workspace, filter: {}, after: "now", limit: 1, signal }, context)).position;
+async function positionOf(call: McpCall, at: string | undefined): Promise<string> {
+  return at === undefined ? endOfLog(call) : positionAt(call, at);
 }
 
 /** A single event may have printed more than fits: the end of it is shown. */
@@ -180,7 +177,7 @@ async function newestLines(
 ): Promise<Lines> {
   const { workspace, signal } = context;
   const filter = { sessions: [scope.session], kinds: textKinds };
-  let until = before === undefined ? earlierOf(scope.until, scope.at) : positionBefore(before);
+  let until = earlierOf(before === undefined ? scope.until : (positionBefore(before) ?? before), scope.at);
   let left = maxBytes - 100;
   const events: EventJson[] = [];
   const all = (isMore: boolean): Lines => {
@@ -195,8 +192,9 @@ async function newestLines(
         after: scope.after,
         limit: pageSize,
         last: pageSize,
+        orFewer: true,
         signal,
-        ...(until !== undefined && { until }),
+        until,
       },
       context,
     );
@@ -209,15 +207,10 @@ async function newestLines(
       left -= bytes;
     }
     const [oldest] = found.items;
-    if (oldest === undefined || found.items.length < pageSize) return all(false);
-    until = positionBefore(oldest.position);
+    if (oldest === undefined || (found.items.length < pageSize && !found.isCut)) return all(false);
+    until = positionBefore(oldest.position) ?? oldest.position;
   }
   return { ...all(true), first: events[0]?.position ?? until };
-}
-
-/** Positions sort as the log does. */
-function earlierOf(until: string | undefined, at: string): string {
-  return until !== undefined && until < at ? until : at;
 }
 
 function sizeOf(lines: readonly string[]): number {

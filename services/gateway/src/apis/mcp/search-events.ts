@@ -19,8 +19,8 @@ import {
   textField,
   tokensField,
 } from "./answer.ts";
-import { assertRecorded, atField, sessionField, sourceField } from "./named-side.ts";
-import { type ToolCall, tool } from "./tool.ts";
+import { assertRecorded, atField, earlierOf, endOfLog, positionAt, sessionField, sourceField } from "./named-side.ts";
+import { type McpCall, type ToolCall, tool } from "./tool.ts";
 
 const names = (what: string) => z.array(textField).max(50).optional().describe(what);
 
@@ -87,32 +87,36 @@ async function eventsText(input: Input, call: ToolCall): Promise<string> {
   const { kinds = facts, session, subject, before, after, at, limit, tokens } = input;
   refuseBoth(input, "before", "after");
   if (input.page !== undefined) throw invalidArgument("`page` is for `text`: events have `before` and `after`", "page");
-  const until = before === undefined ? at : (positionBefore(before) ?? before);
+  const until = before === undefined ? at : await lastBefore(call, before, at);
   const filter = filterOf({
     kind: kinds,
     ...scopeOf(input),
     subject: one(subject),
   });
   const { workspace, signal } = context;
-  const which = after === undefined ? { after: "start", last: limit } : { after };
+  const which = after === undefined ? { after: "start", last: limit, orFewer: true } : { after };
   const request = { workspace, filter, limit, signal, ...which, ...(until !== undefined && { until }) };
   const found = await apis.tapedeck.events(request, context);
   const answer = new Answer(tokens);
   // Newest first, so that what is cut is the oldest.
   const items = after === undefined ? found.items.toReversed() : found.items;
   if (items.length === 0) answer.add("No event matches.");
-  // The pages end with these, whatever the reason.
+  const last = (count: number) => items[items.length - count - 1]?.position;
   const more = (count: number) =>
     after === undefined
-      ? `older events. Ask with before ${items[items.length - count - 1]?.position}.`
-      : `later events. Ask with after ${items[items.length - count - 1]?.position}.`;
+      ? `older events. Ask with before ${last(count)}.`
+      : `later events. Ask with after ${last(count)}.`;
   const shown = answer.section({ entries: items.map(eventLine), rest: more, isMain: true });
-  if (shown === limit && shown === items.length) answer.leaveOut(more(0));
-  else if (items.length === 0 && found.nextPage !== undefined)
-    answer.leaveOut(`later events. Ask with after ${found.nextPage}.`);
-  const { position } = found;
+  const { position, nextPage, isCut = false } = found;
+  if (shown === items.length) {
+    if (nextPage !== undefined) answer.leaveOut(`later events. Ask with after ${nextPage}.`);
+    else if (after === undefined && (isCut || (shown > 0 && shown === limit))) answer.leaveOut(more(0));
+  }
+  // Asked again, a page with a next one ends at the same event, and still has it.
+  const end = nextPage === undefined ? position : (at ?? (await endOfLog(call)));
   // A page before a position stays the same by itself.
-  return answer.end({ position, again: call.again(before === undefined ? { at: position } : {}), page: shownPage() });
+  const again = call.again(before === undefined || at !== undefined ? { at: end } : {});
+  return answer.end({ position, again, page: shownPage() });
 
   /** A session's page has all of its events. */
   function shownPage() {
@@ -121,6 +125,12 @@ async function eventsText(input: Input, call: ToolCall): Promise<string> {
     if (session === undefined || others.some((one) => one !== undefined)) return undefined;
     return { address: `${page}/sessions/${session}?${new URLSearchParams({ at: position })}` };
   }
+}
+
+/** The last position before one that is no later than `at`. */
+async function lastBefore(call: McpCall, before: string, at: string | undefined): Promise<string> {
+  const last = positionBefore(before) ?? before;
+  return at === undefined ? last : earlierOf(last, await positionAt(call, at));
 }
 
 function eventLine({ position, recordedAt, kind, subject = "", source, summary, operation, error }: EventJson): string {

@@ -2,7 +2,7 @@ import { UserIntentRequest } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { z } from "zod";
 import { type ControlMethod, skaffoldMethods } from "../skaffold/methods.ts";
 import { Answer, minTokens } from "./answer.ts";
-import { sourceField } from "./named-side.ts";
+import { endOfLog, sourceField } from "./named-side.ts";
 import { tool } from "./tool.ts";
 
 export const trigger = tool({
@@ -16,11 +16,10 @@ export const trigger = tool({
     source: sourceField.optional().describe("`alice/shop`. Default: the only Skaffold there is."),
     action: z.enum(["build", "sync", "deploy"]),
   }),
-  async answer({ source, action }, { apis, context }) {
-    const { workspace, signal } = context;
+  async answer({ source, action }, call) {
+    const { apis, context } = call;
     // The first effects may be recorded before the answer.
-    const now = { workspace, filter: {}, after: "now", limit: 1, signal };
-    const { position } = await apis.tapedeck.events(now, context);
+    const position = await endOfLog(call);
     const intent = { build: false, sync: false, deploy: false, devloop: false, [action]: true };
     const request = UserIntentRequest.encode({ intent }).finish();
     await apis.skaffold.control(execute, request, { ...context, ...(source !== undefined && { source }) });

@@ -127,7 +127,8 @@ async function nextEnd({ apis, context }: McpCall, { source, after = "now", at, 
   const [ended] = known.items;
   const begin = after === "now" ? known.position : after;
   if (ended !== undefined) return { from: begin, position: ended.position, ended };
-  if (at !== undefined) return { from: begin, position: at };
+  // A page may end before.
+  if (at !== undefined) return { from: begin, position: known.nextPage ?? at };
   const signal = AbortSignal.any([context.signal, timeoutSignal(ms)]);
   const from = known.nextPage ?? known.position;
   const opened = await apis.tapedeck.subscribe({ after: from, filter }, { ...context, signal });

@@ -17,7 +17,7 @@ export type ListParameters = {
   readonly labels?: Readonly<Record<string, string>> | undefined;
   /** What built, is, or ran beside one of them. */
   readonly artifacts?: readonly string[] | undefined;
-  /** For operations: those of one runner or loop of the one session that is asked for. */
+  /** For operations: those of one runner or loop of the one session that is asked for, or all loops of a number. */
   readonly runner?: number | undefined;
   readonly loop?: number | undefined;
   /** Sessions and operations started in [from, to). */
@@ -102,7 +102,7 @@ export function operationKind(kind: string, field: string): string {
 
 /**
  * What query is asked for.
- * @throws TapedeckError invalid_argument for a runner or loop that is not of one session, and for too many artifacts
+ * @throws TapedeckError invalid_argument for a runner that is not of one session, a loop without its runner, and for too many artifacts
  */
 export function listRequest(context: ListContext, parameters: ListParameters): ListRequest {
   const {
@@ -146,9 +146,10 @@ export function listRequest(context: ListContext, parameters: ListParameters): L
   };
 }
 
-/** Each session numbers its runners, and each runner its loops. */
-function checkNumbers({ runner, loop }: ListParameters, sessions: readonly string[] = []): void {
-  if (loop !== undefined && runner === undefined)
+/** Each session numbers its runners, and each runner its loops. A list of loops alone may be one of a number in all of them. */
+function checkNumbers({ runner, loop, kinds = [] }: ListParameters, sessions: readonly string[] = []): void {
+  const isOfLoops = kinds.length === 1 && kinds[0] === "loop";
+  if (loop !== undefined && runner === undefined && !isOfLoops)
     throw invalidArgument("a loop belongs to a runner: set the runner, too", "runner");
   if (runner !== undefined && sessions.length !== 1)
     throw invalidArgument("a runner belongs to a session: set exactly one session, too", "session");

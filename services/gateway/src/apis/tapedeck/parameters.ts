@@ -133,7 +133,11 @@ export const parameters = {
     subject,
     outcome,
     runner: whole(maxNumber, "Only those of this runner, of the one `session`.", 0),
-    loop: whole(maxNumber, "Only this loop of the `runner`, and what ran in it.", 0),
+    loop: whole(
+      maxNumber,
+      "Only this loop of the `runner`, and what ran in it; with kind=loop alone, those of any runner.",
+      0,
+    ),
     ...between,
     per_source: whole(largestPage, "At most this many newest matches per source."),
     ...paging,

@@ -1,0 +1,101 @@
+import { Session, Source } from "@tapedeck/proto/tapedeck/v1/lists";
+import type { EventJson } from "@tapedeck/shared/events/json";
+import { eventPosition } from "@tapedeck/shared/testing/positions";
+import { expect, it } from "vitest";
+import type { EventsPage, EventsPageRequest } from "../tapedeck/events-page.ts";
+import { readOutput } from "./read-output.ts";
+import { searchEvents } from "./search-events.ts";
+import type { McpCall, Tool } from "./tool.ts";
+import { waitForLoop } from "./wait-for-loop.ts";
+
+// Pages of events end early where events are large or reading takes long. An answer says so.
+
+const at = (sequence: number) => eventPosition("t", sequence);
+
+const printed = (sequence: number): EventJson => ({
+  position: at(sequence),
+  recordedAt: "2026-01-01T00:00:00Z",
+  id: `s.logs.${sequence}`,
+  source: "default/alice/shop/skaffold",
+  session: "s",
+  channel: "logs",
+  ordinal: sequence,
+  frameOrdinal: 1,
+  part: 0,
+  kind: "log.written",
+  summary: `line ${sequence}`,
+  detail: { text: `line ${sequence}\n` },
+});
+
+/** An answer, and the pages that were asked for. `at` of a list is the position that it is answered with. */
+async function answerOf(tool: Tool, args: object, pages: (request: EventsPageRequest) => EventsPage) {
+  const asked: EventsPageRequest[] = [];
+  const events = async (request: EventsPageRequest) => {
+    if (request.after === "now") return { items: [], position: at(99) };
+    asked.push(request);
+    return pages(request);
+  };
+  const list = (item: object) => async (_context: object, request: { at?: string }) => ({
+    items: [item],
+    next_page: "",
+    position: request.at ?? at(99),
+  });
+  const lists = {
+    sources: list(Source.fromPartial({ source: "default/alice/shop/skaffold" })),
+    sessions: list(Session.fromPartial({ source: "default/alice/shop/skaffold", session: "s", start_position: at(1) })),
+    operations: async () => ({ items: [], next_page: "", position: at(99) }),
+  };
+  const context = { workspace: "default", signal: new AbortController().signal };
+  const call = { context, apis: { tapedeck: { events, lists } }, page: "", waits: () => {} } as unknown as McpCall;
+  return { text: await tool.answer(args, call), asked };
+}
+
+it("output that is too large for a page is read in several", async () => {
+  const { text } = await answerOf(readOutput, { session: "s" }, ({ until = "" }) =>
+    until === at(99) ? { items: [printed(8)], position: until, isCut: true } : { items: [printed(7)], position: until },
+  );
+  expect(text).toContain("| line 7\n| line 8");
+});
+
+it("events that are too large for a page are named as older ones", async () => {
+  const { text } = await answerOf(searchEvents, { session: "s" }, () => ({
+    items: [printed(8)],
+    position: at(99),
+    isCut: true,
+  }));
+  expect(text).toContain(`Left out: older events. Ask with before ${at(8)}.`);
+});
+
+it("the first events after a position are not said to be all when their page ended early", async () => {
+  const early = { items: [printed(8)], position: at(20), nextPage: at(20) };
+  const { text } = await answerOf(searchEvents, { session: "s", after: at(2) }, () => early);
+  expect(text).toContain(`Left out: later events. Ask with after ${at(20)}.`);
+  expect(text).toContain(`"at":"${at(99)}"`);
+  const whole = await answerOf(searchEvents, { after: at(2), limit: 1 }, () => ({
+    items: early.items,
+    position: at(20),
+  }));
+  expect(whole.text).not.toContain("Left out");
+});
+
+it("a wait as of a position claims no more than was read", async () => {
+  const { text } = await answerOf(waitForLoop, { after: at(2), at: at(50) }, () => ({
+    items: [],
+    position: at(20),
+    nextPage: at(20),
+  }));
+  expect(text).toContain(`Wait on with after ${at(20)}`);
+});
+
+it.each([
+  ["read_output", readOutput],
+  ["search_events", searchEvents],
+] as const)("%s reads up to the earlier of `before` and `at`", async (_name, tool) => {
+  const ends = async (before: number, moment: number) => {
+    const args = { session: "s", before: at(before), at: at(moment) };
+    const { asked } = await answerOf(tool, args, () => ({ items: [], position: at(10) }));
+    return asked[0]?.until ?? "";
+  };
+  expect(await ends(30, 10)).toBe(at(10));
+  expect((await ends(10, 30)) < at(10)).toBe(true);
+});
