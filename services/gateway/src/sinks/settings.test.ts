@@ -185,6 +185,8 @@ it.each(["0.0.0.0", "::"])("links to this machine by its name where HTTP listens
     pageDoubt: expect.stringContaining("gateway.pageUrl is missing"),
   });
   expect(of({ TAPEDECK_GATEWAY_PAGE_URL: "https://deck.example" }).pageDoubt).toBeUndefined();
+  const anyPort = sinkSettings(settingsReader({ env: {} }), { ...where, http: { host: "127.0.0.1", port: 0 } });
+  expect(anyPort.pageDoubt).toContain("gateway.pageUrl is missing");
   expect(of({}, "https://deck.example")).toMatchObject({ page: "https://deck.example", pageDoubt: undefined });
 });
 
