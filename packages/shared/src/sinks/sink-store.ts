@@ -108,8 +108,9 @@ export class SinkStore {
     return this.#put(keyText(key), JSON.stringify(value), options);
   }
 
-  async remove(key: SinkKey): Promise<void> {
-    await this.#put(keyText(key), "", { ttlMs: endMs });
+  /** The revision is that of the end; undefined: the entry has another one than expected. */
+  remove(key: SinkKey, { revision }: Pick<PutOptions, "revision"> = {}): Promise<number | undefined> {
+    return this.#put(keyText(key), "", { ttlMs: endMs, revision });
   }
 
   /** The gateway that delivers, an id; undefined: none. */

@@ -27,7 +27,7 @@ import type { CauseOf } from "./format/format.ts";
 import { newSigningSecret } from "./format/standard-signature.ts";
 import { formatError, parkedRequest, rewindRequest, sinkRequest, targetRequest } from "./requests.ts";
 import type { SinkSettings } from "./settings.ts";
-import { type KnownSink, removeSink, type Sinks } from "./sinks.ts";
+import { type KnownSink, removeRest, removeSink, type Sinks } from "./sinks.ts";
 import { shownTarget, targetError } from "./target/target-url.ts";
 
 /** A sink as it may be shown: without its secrets, and of its target only the origin. */
@@ -112,9 +112,7 @@ class SinkCalls implements SinksApi {
     const mismatch = formatError({ ...fields, secret: own });
     if (mismatch !== undefined) throw invalidArgument(`${mismatch.field}: ${mismatch.error}`, mismatch.field);
     const known = await this.#known(caller);
-    if (known.some(({ sink }) => sink === name)) {
-      throw invalidArgument(`there is a sink "${name}" already: \`tapedeck sink target\` changes its URL`, "name");
-    }
+    if (known.some(({ sink }) => sink === name)) throw nameInUse(name);
     if (known.length >= maxSinks) {
       throw new TapedeckError("limit_exceeded", `the workspace has ${maxSinks} sinks, and may not have more`);
     }
@@ -123,13 +121,8 @@ class SinkCalls implements SinksApi {
     const position = formatPosition({ epoch: log.epoch, offset });
     const secret = own ?? (fields.format === "webhook" ? newSigningSecret() : undefined);
     const made = { createdAt: new Date().toISOString(), epoch: log.epoch };
-    const of = { workspace, sink: name };
-    await this.#changing(async (store) => {
-      // What is left of an earlier one of this name counts for nothing.
-      await removeSink(store, of);
-      await this.#putCursor(store, of, position);
-      await store.put({ ...of, type: "sink" }, { ...fields, ...(secret !== undefined && { secret }), ...made });
-    });
+    const definition = { ...fields, ...(secret !== undefined && { secret }), ...made };
+    await this.#changing((store) => this.#putNew(store, { workspace, sink: name }, definition, position));
     this.#deps.audit("sink.added", caller, { sink: name, target: shownTarget(fields.target), format: fields.format });
     return {
       ...(await this.#shown(await this.#find(name, caller), caller)),
@@ -273,6 +266,18 @@ class SinkCalls implements SinksApi {
     return this.#shown(await this.#find(name, caller), caller);
   }
 
+  /** A call that comes at the same time as another one is refused, and changes nothing of what that stores. */
+  async #putNew(store: SinkStore, of: SinkName, definition: SinkDefinition, position: string): Promise<void> {
+    const key = { ...of, type: "sink" } as const;
+    const { value, revision } = await store.get(key);
+    const own = definitionIn(value) === undefined ? await store.remove(key, { revision }) : undefined;
+    if (own === undefined) throw nameInUse(of.sink);
+    // What is left of an earlier one of this name counts for nothing.
+    await removeRest(store, of);
+    await this.#putCursor(store, of, position);
+    if ((await store.put(key, definition, { revision: own })) === undefined) throw nameInUse(of.sink);
+  }
+
   /** The gateway that delivers it is refused its next write, and reads this one. */
   async #putCursor(store: SinkStore, of: SinkName, position: string): Promise<string> {
     const generation = ulid();
@@ -362,6 +367,10 @@ async function answered<T>(answer: Promise<T>): Promise<T> {
       { cause },
     );
   }
+}
+
+function nameInUse(name: string): TapedeckError {
+  return invalidArgument(`there is a sink "${name}" already: \`tapedeck sink target\` changes its URL`, "name");
 }
 
 function unknownSink(name: string): TapedeckError {

@@ -44,6 +44,19 @@ it("delivers what is recorded before and after it was added, once and in order",
   expect(await gateway.metrics()).toMatch(/tapedeck_gateway_sink_events_total\{.*sink="hook".*\} 260\n/);
 });
 
+it("is added once by calls of one name at the same time, and the other calls are refused", async () => {
+  const { on, receiver, alice } = await harness();
+  const gateways = [stack.use(await on.gateway()), stack.use(await on.gateway())] as const;
+  await alice.append(3);
+  const calls = [0, 1, 2, 3].map((n) => gateways[n % 2 === 0 ? 0 : 1].add("hook", { url: `${receiver.url}/${n}` }));
+  const answers = await Promise.all(calls);
+  expect(answers.map(({ status }) => status).toSorted()).toEqual([201, 400, 400, 400]);
+  for (const { status, body } of answers) if (status === 400) expect(body.error).toMatchObject({ field: "name" });
+  await until(() => receiver.accepted.length === 3, { message: "the events" });
+  const path = `/hook/${answers.findIndex(({ status }) => status === 201)}`;
+  expect(receiver.requests.map((request) => request.path)).toEqual([path]);
+});
+
 it("delivers only what its filter wants, and passes the rest", async () => {
   const { on, receiver, alice } = await harness();
   const gateway = stack.use(await on.gateway());

@@ -57,6 +57,8 @@ export class Sinks implements AsyncDisposable {
   readonly #reads = new Set<Timer>();
   #known: readonly KnownSink[] = [];
   #reading: Promise<unknown> = Promise.resolve();
+  /** The read that begins when the present one has ended. */
+  #nextRead: Promise<void> | undefined;
   #lease: AsyncDisposable | undefined;
   #running: RunningSinks | undefined;
   #stored: { readonly of: NatsConnection; readonly store: SinkStore } | undefined;
@@ -88,11 +90,16 @@ export class Sinks implements AsyncDisposable {
     return this.#known;
   }
 
-  /** Something was changed: reads it. Rejects while NATS is away. */
+  /** Something was changed: reads it. Calls share a read that has not begun yet. Rejects while NATS is away. */
   changed(): Promise<void> {
-    const read = this.#reading.catch(() => {}).then(() => this.#read());
-    this.#reading = read;
-    return read;
+    this.#nextRead ??= this.#reading
+      .catch(() => {})
+      .then(() => {
+        this.#nextRead = undefined;
+        return this.#read();
+      });
+    this.#reading = this.#nextRead;
+    return this.#nextRead;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -231,5 +238,13 @@ export async function removeSink(
   of: { readonly workspace: string; readonly sink: string },
 ): Promise<void> {
   await store.remove({ ...of, type: "sink" });
+  await removeRest(store, of);
+}
+
+/** Removes what a sink has beside its definition. */
+export async function removeRest(
+  store: SinkStore,
+  of: { readonly workspace: string; readonly sink: string },
+): Promise<void> {
   for (const entry of await store.all(["control", "cursor", "status", "parked"], of)) await store.remove(entry);
 }
