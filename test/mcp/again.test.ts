@@ -143,10 +143,23 @@ it("each answer ends with the call that gives it again, after whatever has come 
     await on.seed(part);
     answers.push(...(await answersOf(mcp, calls)));
   }
+  const second = { loop: "chris/shop/skaffold#2" };
+  const position = /^Position: (.*)$/m.exec(await mcp.ask("why_failed", second))?.[1];
+  const later = scenario(nameOf("chris", "skaffold"));
+  const newer = later.session("01C4");
+  newer.started();
+  newer.configured();
+  for (const outcome of ["succeeded", "failed"] as const) {
+    newer.loopStarted();
+    newer.loopEnded(outcome);
+  }
+  await on.seed(later.events);
+  expect(await mcp.ask("why_failed", second)).toContain("01C4.1.2");
+  expect(await mcp.ask("why_failed", { ...second, at: position })).toContain("01C1.1.2");
   // From now on, `chris/shop` is more than one source.
-  const second = scenario(nameOf("chris", "vagrant"));
-  second.add({ session: "01C3", kind: "session.started" });
-  await on.seed(second.events);
+  const vagrant = scenario(nameOf("chris", "vagrant"));
+  vagrant.add({ session: "01C3", kind: "session.started" });
+  await on.seed(vagrant.events);
   expect(await askAgain(mcp, answers)).toBeGreaterThan(250);
 });
 
