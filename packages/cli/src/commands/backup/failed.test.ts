@@ -67,7 +67,7 @@ it("a backup that is refused removes the folders that it made, and no others", a
   expect(readdirSync(above)).toEqual([]);
 });
 
-it.each(["SIGINT", "SIGTERM"] as const)("a backup that %s stops leaves nothing", async (signal) => {
+it.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)("a backup that %s stops leaves nothing", async (signal) => {
   const folder = join(root, signal);
   await using gateway = await startGateway(stalls);
   await using cli = backUpFrom(gateway.url, folder);

@@ -13,6 +13,7 @@ import { dialNats, findHere, noServerOn } from "../../maintain/here.ts";
 import { remoteMaintenance } from "../../maintain/remote.ts";
 import { announceTapedeck } from "../../maintain/which-tapedeck.ts";
 import { Progress, type ProgressTo } from "../../progress.ts";
+import { stopSignals } from "../stop-signals.ts";
 
 export type BackupOptions = {
   readonly data: string;
@@ -31,8 +32,7 @@ export async function backUp(folder: string, options: BackupOptions, progressTo:
   const make: MakeBackup = announceTapedeck("backup", options)
     ? remoteMaintenance(url).backUp
     : (writer, how) => backUpHere(data, writer, how);
-  const stop = new AbortController();
-  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
+  using stop = stopSignals();
   await using backup = await newBackup(folder);
   using progress = new Progress({ what: "backup", unit: "bytes", ...progressTo });
   let [logs, messages] = [0, 0];

@@ -11,8 +11,8 @@ import { print, rawOutput } from "../../display/output.ts";
 import { shortSource } from "../../display/source-name.ts";
 import { grpcTarget } from "../../grpc-target.ts";
 import { Progress, type ProgressTo } from "../../progress.ts";
+import { stopSignals } from "../stop-signals.ts";
 import { type Filed, sessionFileChunks } from "./session-file-chunks.ts";
-import { stopSignals } from "./stop-signals.ts";
 
 export type ExportOptions = {
   readonly url?: string;

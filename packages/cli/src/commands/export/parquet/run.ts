@@ -15,7 +15,7 @@ import { print } from "../../../display/output.ts";
 import { grpcEndpoint } from "../../../grpc-endpoint.ts";
 import { type GrpcTarget, grpcTarget } from "../../../grpc-target.ts";
 import { Progress, type ProgressTo } from "../../../progress.ts";
-import { stopSignals } from "../stop-signals.ts";
+import { stopSignals } from "../../stop-signals.ts";
 import { columnTypes } from "./columns.ts";
 import { viewsFile } from "./duckdb-views.ts";
 import { ExportFolder, type TableOfDay } from "./folder.ts";
