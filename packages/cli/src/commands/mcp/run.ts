@@ -1,3 +1,4 @@
+import { linesOf } from "@tapedeck/shared/lines";
 import { rawOutput } from "../../display/output.ts";
 import { httpBase } from "../../gateway-address.ts";
 import { McpBridge } from "./bridge.ts";
@@ -14,18 +15,4 @@ export async function mcp({ url, allowTrigger = false }: McpOptions): Promise<vo
   });
   for await (const line of linesOf(process.stdin.setEncoding("utf8"))) bridge.take(line);
   await bridge.end();
-}
-
-/** Node's readline also splits at U+2028 and U+2029, which a message may have as they are. JSON allows \r at its end. */
-async function* linesOf(input: AsyncIterable<string>): AsyncGenerator<string, void> {
-  let parts: string[] = [];
-  for await (const text of input) {
-    const [end = "", ...others] = text.split("\n");
-    parts.push(end);
-    for (const other of others) {
-      yield parts.join("");
-      parts = [other];
-    }
-  }
-  yield parts.join("");
 }

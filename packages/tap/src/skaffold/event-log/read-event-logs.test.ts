@@ -233,6 +233,26 @@ describe("readEventLogs", () => {
   });
 });
 
+describe("a line of an event log", () => {
+  it.each([
+    ["U+2028", "\u2028"],
+    ["U+2029", "\u2029"],
+  ])("may have %s as it is, and ends with \\n or \\r\\n", async (_, separator) => {
+    const folderOfLogs = mkdtempSync(join(tmpdir(), "tapedeck-import-"));
+    try {
+      const file = join(folderOfLogs, "events");
+      const line = (second: number) =>
+        JSON.stringify({ timestamp: `2026-01-30T12:00:0${second}Z`, entry: `a${separator}b` });
+      writeFileSync(file, `${line(1)}\r\n${line(2)}`);
+      const { processes, problems } = await readEventLogs([file]);
+      expect(problems).toEqual([]);
+      expect(processes.map(({ frames }) => frames.length)).toEqual([2]);
+    } finally {
+      rmSync(folderOfLogs, { recursive: true });
+    }
+  });
+});
+
 describe("sameFrameKey", () => {
   it("does not see the order of a map", () => {
     const debug = (debugPorts: object) =>

@@ -1,5 +1,5 @@
 import { createReadStream, existsSync } from "node:fs";
-import { createInterface } from "node:readline";
+import { linesOf } from "@tapedeck/shared/lines";
 import { readEventLog, type SkippedLine } from "./event-log-file.ts";
 import { type ImportedProcess, splitProcesses } from "./split-processes.ts";
 
@@ -18,8 +18,7 @@ export async function readEventLogs(paths: readonly string[]): Promise<ImportedL
   const files = [...new Set([...paths, ...beside])];
   const logs = [];
   for (const file of files) {
-    const lines = createInterface({ input: createReadStream(file), crlfDelay: Number.POSITIVE_INFINITY });
-    logs.push(await readEventLog({ file, lines }));
+    logs.push(await readEventLog({ file, lines: linesOf(createReadStream(file, "utf8")) }));
   }
   return {
     processes: await splitProcesses(logs.flatMap(({ frames }) => frames)),
