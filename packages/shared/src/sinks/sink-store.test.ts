@@ -55,6 +55,8 @@ it("gives a backup what is not of the present alone, and takes back what is miss
   await empty.put({ ...hook, type: "cursor" }, { position: "99" });
   expect(await empty.putBack(backup, (workspace) => workspace === "other")).toBe(0);
   expect(await empty.putBack(backup, (workspace) => workspace === "李")).toBe(1);
+  const revisionOf = async (type: "sink" | "control") => (await empty.get({ ...hook, type })).revision;
+  expect(await revisionOf("sink")).toBeGreaterThan(await revisionOf("control"));
   const all = await empty.all(["sink", "control", "cursor", "status", "parked"], hook);
   expect(all.map(({ type, value }) => [type, value])).toEqual([
     ["sink", { target: "https://hooks.example/", secret: "whsec_" }],

@@ -137,13 +137,17 @@ export class SinkStore {
   }
 
   /** Puts back what is missing; what is there, or was removed a moment ago, stays as it is. Resolves with how many sinks. */
-  async putBack(backup: SinkBackup, isWanted: (workspace: string) => boolean): Promise<number> {
-    let added = 0;
-    for (const [text, value] of Object.entries(backup)) {
+  async putBack(backup: SinkBackup, isIncluded: (workspace: string) => boolean): Promise<number> {
+    const included = Object.entries(backup).flatMap(([text, value]) => {
       const key = sinkKeyOf(subjectOf(text));
-      if (key === undefined || !inBackups.includes(key.type) || !isWanted(key.workspace)) continue;
+      if (key === undefined || !inBackups.includes(key.type) || !isIncluded(key.workspace)) return [];
+      return [{ text, value, isSink: key.type === "sink" }];
+    });
+    let added = 0;
+    // A gateway begins a sink as soon as it is there, and has to find its cursor, and whether it is paused.
+    for (const { text, value, isSink } of included.toSorted((a, b) => Number(a.isSink) - Number(b.isSink))) {
       const revision = await this.#put(text, JSON.stringify(value), { revision: 0 });
-      if (revision !== undefined && key.type === "sink") added += 1;
+      if (revision !== undefined && isSink) added += 1;
     }
     return added;
   }
