@@ -10,7 +10,7 @@ type Block = { readonly spans: readonly TextSpan[] };
 /** The lines at one indentation of a document: an object that may be a Secret. */
 type Level = { isSecret: boolean; readonly blocks: Block[] };
 
-const keyLine = /^([ \t-]*)(["']?)(kind|data|stringData)\2:[ \t]*(.*?)\s*$/;
+const keyLine = /^([ \t-]*)(["']?)(kind|data|stringData)\2:(.*)$/s;
 
 function inYaml(text: string): TextSpan[] {
   const found: TextSpan[] = [];
@@ -42,7 +42,8 @@ function inYaml(text: string): TextSpan[] {
     closeFrom(indent + 1);
     const key = keyLine.exec(line);
     if (key === null) continue;
-    const [, before = "", , name, value = ""] = key;
+    const [, before = "", , name, rest = ""] = key;
+    const value = rest.trim();
     const level = levels.get(before.length) ?? { isSecret: false, blocks: [] };
     levels.set(before.length, level);
     if (name === "kind") level.isSecret ||= /^["']?Secret["']?$/i.test(value);

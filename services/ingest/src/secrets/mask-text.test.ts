@@ -268,3 +268,10 @@ describe("maskText", () => {
     expect(text.slice(0, 20)).toBe("TOKEN=*** TOKEN=*** ");
   });
 });
+
+it("a long run of spaces in the line of a Secret's kind takes no quadratic time", () => {
+  const before = process.cpuUsage();
+  const text = `kind: Secret\n---\nkind: a${" ".repeat(100_000)}b`;
+  expect(maskText(text).text).toBe(text);
+  expect(process.cpuUsage(before).user / 1_000).toBeLessThan(1_500);
+});

@@ -60,3 +60,9 @@ describe("conditions", () => {
     expect(parseCondition(text)).toBeUndefined(),
   );
 });
+
+it("a long run of spaces in a condition takes no quadratic time", () => {
+  const before = process.cpuUsage();
+  expect(parseCondition(`${" ".repeat(100_000)}1 2`)).toBeUndefined();
+  expect(process.cpuUsage(before).user / 1_000).toBeLessThan(1_000);
+});

@@ -34,7 +34,7 @@ export function parseCondition(text: string): VersionCondition | undefined {
 }
 
 function parsePart(text: string): VersionCondition | undefined {
-  const [, operator = "", rest = ""] = /^\s*(=|!=|>=|<=|~>|>|<|)\s*(\S+)\s*$/.exec(text) ?? [];
+  const [, operator = "", rest = ""] = /^(=|!=|>=|<=|~>|>|<|)\s*(\S+)$/.exec(text.trim()) ?? [];
   const supported = parseVersion(rest);
   const test = ownValue(tests, operator);
   if (supported === undefined || test === undefined) return undefined;
