@@ -106,7 +106,12 @@ function isWord(part: string, word: string): boolean {
   if (/^\d+\.\d/.test(word) && part.startsWith(`${word}.`)) return true;
   // A registry or a folder is meant by what is in it.
   if (word.includes("/") && part.startsWith(`${word}/`)) return true;
-  return part === word || part.split(/[/:@]/).includes(word) || part.replace(/[.:]+$/, "") === word;
+  return part === word || part.split(/[/:@]/).includes(word) || isWithPunctuation(part, word);
+}
+
+/** "web:" is "web". */
+function isWithPunctuation(part: string, word: string): boolean {
+  return part.startsWith(word) && /^[.:]*$/.test(part.slice(word.length));
 }
 
 /** The line that says why it failed. */

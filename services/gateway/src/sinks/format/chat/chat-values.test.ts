@@ -108,6 +108,12 @@ it("a template stays the JSON that it is, whatever the values are", () => {
   });
 });
 
+it("a template with a placeholder that has no end is read soon", () => {
+  const began = performance.now();
+  expect(templateError({ content: `{{ text }} {{${" ".repeat(3_000)}` })).toBeUndefined();
+  expect(performance.now() - began).toBeLessThan(2_000);
+});
+
 it("a template with an unknown placeholder, one in a key, without a text, or too large is refused", () => {
   expect(templateError({ content: "{{text}}" })).toBeUndefined();
   expect(templateError({ content: "{{txt}}" })).toMatch(/has \{\{txt\}\}: there are \{\{text\}\}/);

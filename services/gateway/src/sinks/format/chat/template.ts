@@ -8,7 +8,8 @@ export const placeholders = [
 export type Placeholder = (typeof placeholders)[number];
 export type ChatValues = Readonly<Record<Placeholder, string>>;
 
-const pattern = /\{\{\s*([^{}]*?)\s*\}\}/g;
+/** Spaces belong to it: an expression that left them out would try each way to divide them. */
+const pattern = /\{\{([^{}]*)\}\}/g;
 const maxCharacters = 8_192;
 const maxDepth = 32;
 
@@ -31,13 +32,16 @@ export function templateError(template: ChatTemplate): string | undefined {
 export function filled(template: ChatTemplate, values: ChatValues): string {
   return JSON.stringify(template, (_, value: unknown) =>
     typeof value === "string"
-      ? value.replace(pattern, (whole, name: string) => (isPlaceholder(name) ? values[name] : whole))
+      ? value.replace(pattern, (whole, inner: string) => {
+          const name = inner.trim();
+          return isPlaceholder(name) ? values[name] : whole;
+        })
       : value,
   );
 }
 
 function namesIn(text: string): readonly string[] {
-  return [...text.matchAll(pattern)].map(([, name = ""]) => name);
+  return [...text.matchAll(pattern)].map(([, inner = ""]) => inner.trim());
 }
 
 function keysIn(value: unknown): readonly string[] {
