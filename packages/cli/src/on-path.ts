@@ -2,8 +2,8 @@ import { accessSync, constants, statSync } from "node:fs";
 import { delimiter, join } from "node:path";
 
 /** The file that runs when a program is named; undefined: there is none. */
-export function onPath(program: string): string | undefined {
-  return (process.env.PATH ?? "")
+export function onPath(program: string, path = process.env.PATH ?? ""): string | undefined {
+  return path
     .split(delimiter)
     .map((folder) => join(folder, program))
     .find(isExecutable);

@@ -1,4 +1,4 @@
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { version } from "@tapedeck/shared/version";
@@ -33,11 +33,12 @@ it("names are printed as they are recorded", () => {
   });
 });
 
-it("programs are searched for on the PATH", async () => {
+it("programs are searched for on the PATH, where a folder is none", () => {
+  mkdirSync(join(folder, "vagrant"));
   const program = join(folder, "skaffold");
   writeFileSync(program, "#!/bin/sh\n");
   chmodSync(program, 0o755);
-  expect(await checkPrograms(`/nonexistent:${folder}`)).toMatchObject([
+  expect(checkPrograms(`/nonexistent:${folder}`)).toMatchObject([
     { check: "Skaffold", state: "ok", what: program },
     { check: "Vagrant", state: "warn" },
   ]);

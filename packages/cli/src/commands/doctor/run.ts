@@ -21,7 +21,7 @@ export async function doctor({ url, data, json }: DoctorOptions): Promise<void> 
     ...(await checkChosen(url)),
     checkNames(env, process.cwd()),
     await checkSpill(env),
-    ...(await checkPrograms(env.PATH)),
+    ...checkPrograms(env.PATH),
   ];
   const failed = findings.filter(({ state }) => state === "fail").length;
   if (json) printJson({ findings });

@@ -1,10 +1,11 @@
 import { constants } from "node:fs";
 import { access, stat, statfs } from "node:fs/promises";
-import { delimiter, dirname, join } from "node:path";
+import { dirname } from "node:path";
 import { loginName } from "@tapedeck/shared/service/login-name";
 import { namePart } from "@tapedeck/shared/source";
 import { bytesText } from "../../display/durations.ts";
 import { countWaiting } from "../../local-server/waiting-spills.ts";
+import { onPath } from "../../on-path.ts";
 import { projectName } from "../../recording/project-name.ts";
 import { spillHome } from "../../recording/spill-home.ts";
 import { type Finding, fail, ok, warn } from "./finding.ts";
@@ -71,31 +72,12 @@ export async function checkSpill(env: NodeJS.ProcessEnv): Promise<Finding> {
 }
 
 /** The programs that `tapedeck run` can record. A missing one is no failure. */
-export async function checkPrograms(path: string | undefined): Promise<readonly Finding[]> {
+export function checkPrograms(path: string | undefined): readonly Finding[] {
   const names = { Skaffold: ["skaffold"], Vagrant: ["vagrant-go", "vagrant"] } as const;
-  return Promise.all(
-    Object.entries(names).map(async ([what, programs]) => {
-      for (const program of programs) {
-        const found = await onPath(program, path);
-        if (found !== undefined) return ok(what, found);
-      }
-      return warn(
-        what,
-        `no ${programs.join(" or ")} on the PATH`,
-        "no action needed unless you want to record it here",
-      );
-    }),
-  );
-}
-
-async function onPath(program: string, path = ""): Promise<string | undefined> {
-  for (const folder of path.split(delimiter).filter((part) => part !== "")) {
-    const file = join(folder, program);
-    const isThere = await access(file, constants.X_OK).then(
-      () => true,
-      () => false,
-    );
-    if (isThere) return file;
-  }
-  return undefined;
+  return Object.entries(names).map(([what, programs]) => {
+    const [found] = programs.flatMap((program) => onPath(program, path) ?? []);
+    if (found !== undefined) return ok(what, found);
+    const advice = "no action needed unless you want to record it here";
+    return warn(what, `no ${programs.join(" or ")} on the PATH`, advice);
+  });
 }
