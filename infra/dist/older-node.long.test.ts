@@ -10,7 +10,7 @@ const { resolve } = createRequire(import.meta.url);
 
 /** Newer than the oldest Node of `engines`. The code asks whether they are there, or does as well without. */
 const guarded = [
-  "packages/cli/src/commands/run/start-program.ts: execve",
+  "packages/cli/src/commands/run/take-over.ts: execve",
   "packages/cli/src/gateway-address.ts: getCACertificates",
   "packages/cli/src/gateway-address.ts: setDefaultCACertificates",
   "packages/cli/src/main.ts: enableCompileCache",
