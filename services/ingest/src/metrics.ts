@@ -104,7 +104,7 @@ function recordedCounts(registry: Registry, isRecorded: (source: string) => bool
   });
   const plain = (name: string, help: string, of: "events" | "batches" | "began" | "unknown") =>
     new Counter({
-      name: `tapedeck_ingest_${name}`,
+      name,
       help,
       labelNames: ["source"],
       registers,
@@ -113,10 +113,10 @@ function recordedCounts(registry: Registry, isRecorded: (source: string) => bool
         for (const [source, { [of]: count }] of counts) if (count > 0) this.inc({ source }, count);
       },
     });
-  plain("events_total", "Events that are in the log.", "events");
-  plain("batches_total", "Publishes that the log acknowledged.", "batches");
-  plain("recordings_total", "Times that recording began or resumed.", "began");
-  plain("unknown_channel_total", "Frames of unknown channels.", "unknown");
+  plain("tapedeck_ingest_events_total", "Events that are in the log.", "events");
+  plain("tapedeck_ingest_batches_total", "Publishes that the log acknowledged.", "batches");
+  plain("tapedeck_ingest_recordings_total", "Times that recording began or resumed.", "began");
+  plain("tapedeck_ingest_unknown_channel_total", "Frames of unknown channels.", "unknown");
   new Counter({
     name: "tapedeck_ingest_publish_failures_total",
     help: "Publishes without a clear acknowledgement.",

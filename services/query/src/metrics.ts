@@ -76,19 +76,23 @@ export function queryMetrics({ states, setAside, totals }: MetricSources): Query
 
 function comparedCounts(registry: Registry) {
   const compared = new SourceValues(() => ({ checks: 0, drift: 0 }));
-  const counter = (name: "checks" | "drift", help: string) =>
+  const counter = (name: string, of: "checks" | "drift", help: string) =>
     new Counter({
-      name: `tapedeck_query_fold_${name}_total`,
+      name,
       help,
       labelNames: ["source"],
       registers: [registry],
       collect() {
         this.reset();
-        for (const [source, { [name]: count }] of compared) if (count > 0) this.inc({ source }, count);
+        for (const [source, { [of]: count }] of compared) if (count > 0) this.inc({ source }, count);
       },
     });
-  counter("checks", "Answers of an upstream at rest about its state that were compared with the folded state.");
-  counter("drift", "Compared answers whose statuses differ from the folded state.");
+  counter(
+    "tapedeck_query_fold_checks_total",
+    "checks",
+    "Answers of an upstream at rest about its state that were compared with the folded state.",
+  );
+  counter("tapedeck_query_fold_drift_total", "drift", "Compared answers whose statuses differ from the folded state.");
   return compared;
 }
 

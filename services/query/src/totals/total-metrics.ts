@@ -145,9 +145,14 @@ function histogramOf(name: string, total: Total): string {
   return `${lines.join("")}${name}_sum{${labels}} ${sumMs / 1_000}\n${name}_count{${labels}} ${timed}\n`;
 }
 
+const gauges = {
+  projects: "tapedeck_query_metrics_projects",
+  workspaces: "tapedeck_query_metrics_workspaces",
+} as const;
+
 /** Says how many of all the page has, and how much of them. */
-function gaugeOf(what: "projects" | "workspaces", { counted, timed }: Chosen<unknown>, all: number): string {
-  const name = `tapedeck_query_metrics_${what}`;
+function gaugeOf(what: keyof typeof gauges, { counted, timed }: Chosen<unknown>, all: number): string {
+  const name = gauges[what];
   const help = `The ${what} of which this page has all figures, counts without durations, or none, as query.metrics.series allows.`;
   const has = { all: timed.length, counts: counted.length - timed.length, none: all - counted.length };
   const lines = Object.entries(has).map(([some, value]) => `${name}{service="query",has="${some}"} ${value}\n`);
