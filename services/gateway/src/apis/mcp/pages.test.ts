@@ -29,10 +29,10 @@ const printed = (sequence: number): EventJson => ({
 
 /** An answer, and the pages that were asked for. `at` of a list is the position that it is answered with. */
 async function answerOf(tool: Tool, args: object, pages: (request: EventsPageRequest) => EventsPage) {
-  const asked: EventsPageRequest[] = [];
+  const requests: EventsPageRequest[] = [];
   const events = async (request: EventsPageRequest) => {
     if (request.after === "now") return { items: [], position: at(99) };
-    asked.push(request);
+    requests.push(request);
     return pages(request);
   };
   const list = (item: object) => async (_context: object, request: { at?: string }) => ({
@@ -47,7 +47,7 @@ async function answerOf(tool: Tool, args: object, pages: (request: EventsPageReq
   };
   const context = { workspace: "default", signal: new AbortController().signal };
   const call = { context, apis: { tapedeck: { events, lists } }, page: "", waits: () => {} } as unknown as McpCall;
-  return { text: await tool.answer(args, call), asked };
+  return { text: await tool.answer(args, call), requests };
 }
 
 it("output that is too large for a page is read in several", async () => {
@@ -93,8 +93,8 @@ it.each([
 ] as const)("%s reads up to the earlier of `before` and `at`", async (_name, tool) => {
   const ends = async (before: number, moment: number) => {
     const args = { session: "s", before: at(before), at: at(moment) };
-    const { asked } = await answerOf(tool, args, () => ({ items: [], position: at(10) }));
-    return asked[0]?.until ?? "";
+    const { requests } = await answerOf(tool, args, () => ({ items: [], position: at(10) }));
+    return requests[0]?.until ?? "";
   };
   expect(await ends(30, 10)).toBe(at(10));
   expect((await ends(10, 30)) < at(10)).toBe(true);

@@ -42,7 +42,7 @@ type SendResult = {
   readonly refused: Refused | undefined;
   readonly count: number;
   readonly request?: SinkRequest;
-  /** Whether the target was asked at all. */
+  /** Whether any request was sent to the target. */
   readonly isSent: boolean;
 };
 

@@ -39,10 +39,10 @@ export function mcpRoute(
     const waits = once(() => limits.live.take({ caller: who, peer: request.ip }, context.signal));
     const mayControl = request.headers[triggerHeader] === "true" && mayAs("controller", who);
     const server = () => mcpServer({ context, apis, page, waits }, { mayControl, failed: watch.failed });
-    const asked = webRequest(request, page, context.signal);
+    const toLibrary = webRequest(request, page, context.signal);
     // Clients of 2025 get their answers as event streams: one too many is refused before a tool has done anything.
-    if (request.method === "POST" && (await isLegacyRequest(asked))) waits();
-    const response = await createMcpHandler(server).fetch(asked);
+    if (request.method === "POST" && (await isLegacyRequest(toLibrary))) waits();
+    const response = await createMcpHandler(server).fetch(toLibrary);
     // The library knows only that the call is over, and its answer says nothing.
     const revocation = response.ok ? undefined : revocationOf(context.signal);
     if (revocation !== undefined) throw revocation;
