@@ -21,6 +21,8 @@ export type Comparison = {
   readonly equal: number;
   /** These: the first 500. */
   readonly same: readonly SameFact[];
+  /** How many further differences were found; those explain the least. */
+  readonly omitted: number;
   /** The position that the answer reflects. */
   readonly position: string;
 };
@@ -45,6 +47,8 @@ export type ComparedSide = {
   /** State and events are those up to here. */
   readonly position: string;
   readonly failure: ComparedFailure | null;
+  /** Sentences: what was recorded of it and not compared, because there is too much. */
+  readonly unread: readonly string[];
 };
 
 /** What failed first. */

@@ -42,6 +42,7 @@ const left: ComparedSide = {
       { text: "\u001b[31merror: no matches\u001b[0m for kind\r", position: "383640-t3k9x2", isCause: true },
     ],
   },
+  unread: [],
 };
 const right: ComparedSide = { ...left, name: "loop 11", loop: 11, outcome: "succeeded", failure: null };
 const difference = (index: number): Comparison["differences"][number] => ({
@@ -58,7 +59,15 @@ const difference = (index: number): Comparison["differences"][number] => ({
 const lines = (comparison: Comparison) => stripVTControlCharacters(comparisonText(comparison)).split("\n");
 
 it("begins with what failed, and numbers what differs with where it was recorded", () => {
-  const shown = lines({ left, right, differences: [difference(1)], equal: 24, same: [], position: "383700-t3k9x2" });
+  const shown = lines({
+    left,
+    right,
+    differences: [difference(1)],
+    equal: 24,
+    same: [],
+    omitted: 0,
+    position: "383700-t3k9x2",
+  });
   expect(shown.map((line) => line.replace(/(?:now|\d+ s ago)$/, "now"))).toEqual([
     "bob/shop  loop 14  failed after 2.3 s, now",
     "  deploy: error: no matches for kind  DEPLOY_KUBECTL_USER_ERR",
@@ -79,7 +88,7 @@ it("says on which side a difference was recorded, if only one has it", () => {
   const { evidence } = difference(1);
   const line = (some: typeof evidence) => {
     const differences = [{ ...difference(1), evidence: some }];
-    return lines({ left, right, differences, equal: 3, same: [], position: "" }).at(-2);
+    return lines({ left, right, differences, equal: 3, same: [], omitted: 0, position: "" }).at(-2);
   };
   const ofLeft = evidence.filter(({ side }) => side === "left");
   expect(line(evidence.filter(({ side }) => side === "right"))).toBe(
@@ -99,7 +108,7 @@ it("names changed files in one line", () => {
     left: "modified",
   });
   const differences = [file(1), difference(1), ...Array.from({ length: 9 }, (_, index) => file(index + 2))];
-  const shown = lines({ left, right, differences, equal: 0, same: [], position: "" }).filter((line) =>
+  const shown = lines({ left, right, differences, equal: 0, same: [], omitted: 0, position: "" }).filter((line) =>
     /^ ?\d /.test(line),
   );
   const named = Array.from({ length: 8 }, (_, index) => `src/${index + 1}.ts modified`).join(", ");
@@ -108,18 +117,34 @@ it("names changed files in one line", () => {
 
 it("says what a number of an error is", () => {
   const failure = left.failure && { ...left.failure, phase: "command", subject: "up", errorCode: "2" };
-  const shown = lines({ left: { ...left, failure }, right, differences: [], equal: 0, same: [], position: "" });
+  const shown = lines({
+    left: { ...left, failure },
+    right,
+    differences: [],
+    equal: 0,
+    same: [],
+    omitted: 0,
+    position: "",
+  });
   expect(shown[1]).toBe("  command up: error: no matches for kind  exit code 2");
 });
 
 it("shows the first of many, and says what is missing", () => {
   const differences = Array.from({ length: 13 }, (_, index) => difference(index));
-  expect(lines({ left, right, differences, equal: 0, same: [], position: "" })).toContain(
+  expect(lines({ left, right, differences, equal: 0, same: [], omitted: 0, position: "" })).toContain(
     "    and 3 more (--json shows all)",
   );
-  expect(lines({ left, right: null, differences: [], equal: 0, same: [], position: "" }).at(-1)).toBe(
+  expect(lines({ left, right: null, differences: [], equal: 0, same: [], omitted: 0, position: "" }).at(-1)).toBe(
     "nothing to compare it with: no loop before it was good",
   );
+});
+
+it("says what was not compared", () => {
+  const unread = ["Only its newest 500 steps were compared."];
+  const differences = Array.from({ length: 13 }, (_, index) => difference(index));
+  const shown = lines({ left, right: { ...right, unread }, differences, equal: 0, same: [], omitted: 7, position: "" });
+  expect(shown.slice(shown.indexOf("beside") + 2)[0]).toBe("  Only its newest 500 steps were compared.");
+  expect(shown).toContain("    and 10 more (--json shows the first 13)");
 });
 
 it("sends no control character of what was recorded to the terminal", () => {
@@ -131,6 +156,7 @@ it("sends no control character of what was recorded to the terminal", () => {
     differences: [],
     equal: 0,
     same: [],
+    omitted: 0,
     position: "",
   });
   expect(shown).toContain("deploy web");

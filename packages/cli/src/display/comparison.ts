@@ -11,10 +11,11 @@ import { statusColour } from "./status-colour.ts";
 const max = 10;
 
 /** What failed, beside what it is compared, and the differences with where they were recorded. */
-export function comparisonText({ left, right, differences, equal }: Comparison): string {
+export function comparisonText({ left, right, differences, equal, omitted }: Comparison): string {
   const folded = withFilesInOne(differences);
   const visible = folded.slice(0, max);
-  const hidden = folded.length - visible.length;
+  const hidden = folded.length - visible.length + omitted;
+  const shownByJson = omitted === 0 ? "all" : `the first ${differences.length}`;
   const none =
     right === null ? "nothing to compare it with: no loop before it was good" : "no differences are recorded";
   return [
@@ -22,7 +23,7 @@ export function comparisonText({ left, right, differences, equal }: Comparison):
     ...(right === null ? [] : [coloured("dim", "beside"), ...sideLines(right)]),
     "",
     ...(differences.length === 0 ? [none] : visible.flatMap(differenceLines)),
-    ...(hidden > 0 ? [coloured("dim", `    and ${hidden} more (--json shows all)`)] : []),
+    ...(hidden > 0 ? [coloured("dim", `    and ${hidden} more (--json shows ${shownByJson})`)] : []),
     ...(right === null ? [] : [coloured("dim", `    ${equal} facts are equal`)]),
   ].join("\n");
 }
@@ -37,14 +38,14 @@ export function sideLine(side: ComparedSide): string {
 }
 
 function sideLines(side: ComparedSide): string[] {
-  const head = sideLine(side);
-  const { failure } = side;
-  if (failure === null) return [head];
+  const { failure, unread } = side;
+  const head = [sideLine(side), ...unread.map((sentence) => coloured("dim", `  ${sentence}`))];
+  if (failure === null) return head;
   const named = plainLine([failure.phase, failure.subject].filter((part) => part !== "").join(" "));
   const step = failure.tries > 1 ? `${named} (${failure.tries} tries)` : named;
   const code = failure.errorCode === "" ? "" : coloured("dim", `  ${codeText(plainLine(failure.errorCode))}`);
   return [
-    head,
+    ...head,
     `  ${coloured("red", `${step}: ${plainLine(causeText(failure))}`)}${code}`,
     ...reasonLine(failure.cause),
     ...failure.output.map(({ text, isCause }) => outputLine(text, isCause)),

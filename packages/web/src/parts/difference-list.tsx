@@ -9,6 +9,17 @@ export function sidePath(side: ComparedSide): string {
   return side.unit === "loop" ? loopPath(side) : sessionPath(side.session, side.position);
 }
 
+/** What a comparison did not read of its sides. */
+export function Unread({ sides }: { readonly sides: readonly (ComparedSide | null)[] }) {
+  return sides.map((side) =>
+    side?.unread.map((sentence) => (
+      <p key={`${side.name} ${sentence}`} class="quiet-text">
+        Of {side.name}: {sentence}
+      </p>
+    )),
+  );
+}
+
 type Props = {
   readonly differences: readonly Difference[];
   /** These stand beside the values of the sides. */

@@ -11,7 +11,7 @@ import { about, lostSince, tapedeck, tick } from "../data/tapedeck.ts";
 import "../look/compare.css";
 import { nothingRecorded } from "../model/own.ts";
 import { comparePath, exactSide, loopSide } from "../model/route.ts";
-import { DifferenceList, sidePath } from "../parts/difference-list.tsx";
+import { DifferenceList, sidePath, Unread } from "../parts/difference-list.tsx";
 import { CopyButton, DateTime, displayedOutcome, outcomeWord, Sign } from "../parts/small.tsx";
 import { addressHere, navigate } from "../router.ts";
 import { WhoFails } from "./compare-start.tsx";
@@ -104,7 +104,8 @@ function Title({ left, right }: Sides) {
   );
 }
 
-function Differences({ comparison: { left, right, differences, equal, same } }: { readonly comparison: Comparison }) {
+function Differences({ comparison }: { readonly comparison: Comparison }) {
+  const { left, right, differences, equal, same, omitted } = comparison;
   if (right === null && differences.length === 0)
     return <p class="empty">No loop before it was good, so there is nothing to compare it with.</p>;
   return (
@@ -113,6 +114,8 @@ function Differences({ comparison: { left, right, differences, equal, same } }: 
         What differs <span class="quiet-text">what explains most first</span>
       </h2>
       <DifferenceList differences={differences} names={[left.name, right?.name ?? "nothing"]} />
+      {omitted > 0 && <p class="quiet-text">and {plural(omitted, "other")}, which explain the least</p>}
+      <Unread sides={[left, right]} />
       {equal === 0 ? <p class="quiet-text">nothing is equal</p> : <Same count={equal} same={same} />}
     </section>
   );

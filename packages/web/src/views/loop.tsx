@@ -23,7 +23,7 @@ import {
   sourceDaysPath,
   sourcePath,
 } from "../model/route.ts";
-import { DifferenceList, sidePath } from "../parts/difference-list.tsx";
+import { DifferenceList, sidePath, Unread } from "../parts/difference-list.tsx";
 import { isForView } from "../parts/keys.tsx";
 import { allSteps, LogText } from "../parts/log-text.tsx";
 import { CopyButton, DateTime, displayedOutcome, ErrorNotice, Loading, outcomeWord, Sign } from "../parts/small.tsx";
@@ -260,6 +260,7 @@ function Differences({ loop, labels }: DifferencesProps) {
         names={[left.name, right.name]}
         nothing={files.length > 0 ? "No label, version or setting changed." : "Nothing else that differs is recorded."}
       />
+      <Unread sides={[left, right]} />
     </section>
   );
 }

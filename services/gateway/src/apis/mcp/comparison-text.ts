@@ -83,7 +83,9 @@ export function headOf(side: Side): string {
 }
 
 /** What differs, the most likely explanations first. */
-export function addDifferences(answer: Answer, { right, differences, equal }: Comparison): void {
+export function addDifferences(answer: Answer, { left, right, differences, equal, omitted }: Comparison): void {
+  for (const { name, unread } of right === null ? [left] : [left, right])
+    for (const sentence of unread) answer.add(`Of ${quoted(name, 100)}: ${sentence}`);
   if (right === null) {
     answer.add("There is no good one before it to compare with.");
     return;
@@ -94,8 +96,10 @@ export function addDifferences(answer: Answer, { right, differences, equal }: Co
     answer.add(`No difference is recorded; ${same}.`);
     return;
   }
+  const further =
+    omitted === 0 ? "" : `; ${counted(omitted, "further difference")}, which explain the least, not listed`;
   answer.section({
-    heading: `What differs, the most likely explanation first (${same}):`,
+    heading: `What differs, the most likely explanation first (${same}${further}):`,
     entries: differences.map(differenceLine),
     rest: (count) =>
       `${counted(count, "further difference")}, which ${count === 1 ? "explains" : "explain"} less. ${moreTokens}`,

@@ -66,6 +66,7 @@ export function compareApi(deps: CompareDeps): CompareApi {
         .map((difference) => differenceOf(difference, leftSummary, rightSummary)),
       equal: same.length,
       same: same.slice(0, maxSame),
+      omitted: Math.max(0, differences.length - maxDifferences),
       position,
     };
   };
@@ -114,7 +115,7 @@ function peopleName(side: Side, other: Side | undefined): string {
   return what === "" ? ofSession : `${what} of ${ofSession}`;
 }
 
-function sideOf({ session, unit, position }: Side, { name, outcome, failure }: SideSummary): ComparedSide {
+function sideOf({ session, unit, position }: Side, { name, outcome, failure, unread = [] }: SideSummary): ComparedSide {
   const { started_at, ended_at } = unit ?? session;
   const isLoop = unit?.kind === "loop";
   return {
@@ -133,6 +134,7 @@ function sideOf({ session, unit, position }: Side, { name, outcome, failure }: S
     start_position: unit?.start_position ?? session.start_position,
     position,
     failure: failure && failureOf(failure),
+    unread: [...unread],
   };
 }
 

@@ -9,6 +9,7 @@ export function comparisonJson({
   differences,
   equal,
   same,
+  omitted,
   position,
 }: CompareResponse): AnswerOf<"Comparison"> {
   if (left === undefined) throw new Error("a comparison has a left side");
@@ -21,6 +22,7 @@ export function comparisonJson({
     }),
     same: same.map((fact) => ({ ...fact, kind: fact.kind as AnswerOf<"Difference">["kind"] })),
     equal,
+    omitted,
     position,
   };
 }

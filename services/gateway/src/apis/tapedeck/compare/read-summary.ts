@@ -45,7 +45,7 @@ export async function readSummary(
 ): Promise<SideSummary> {
   const { session, unit, position } = side;
   const { upstream } = sourceParts(nameOf(session));
-  const reading = { deps, context, side };
+  const reading: Reading = { deps, context, side, unread: new Set() };
   const late = readLate(reading);
   const [steps, history, events, configuredAt, checkout, { json, manifests }] = await Promise.all([
     readSteps(reading),
@@ -79,6 +79,7 @@ export async function readSummary(
     failure,
     gaps: session.gaps,
     checkout,
+    unread: [...reading.unread],
   };
 }
 
@@ -145,7 +146,13 @@ function labelsOf({ session, unit }: Side): Record<string, Found> {
 }
 
 /** `context.at`: nothing later is read, though output and steps may be recorded after the end of their loop. */
-type Reading = { readonly deps: SummaryDeps; readonly context: SummaryContext; readonly side: Side };
+type Reading = {
+  readonly deps: SummaryDeps;
+  readonly context: SummaryContext;
+  readonly side: Side;
+  /** What is not read, because there is too much. */
+  readonly unread: Set<string>;
+};
 type SummaryContext = CallContext & SideContext;
 
 function outcomeOf(operation: Operation | undefined): SideSummary["outcome"] {
@@ -172,15 +179,17 @@ async function readSteps({
   deps,
   context: { workspace, at },
   side: { session, unit, position },
+  unread,
 }: Reading): Promise<readonly Operation[]> {
   if (unit !== undefined && unit.kind !== "loop") return [unit];
   const ofLoop = unit === undefined ? { at: position } : { runner: unit.runner, loop: unit.loop, at };
-  const { items } = await deps.query.listOperations({
+  const { items, next_page } = await deps.query.listOperations({
     workspace,
     sessions: [session.session],
     ...ofLoop,
     limit: max.steps,
   });
+  if (next_page !== "") unread.add(`Only its newest ${max.steps} steps were compared.`);
   const steps = items.filter(({ kind }) => kind !== "loop").toReversed();
   return unit === undefined ? [...new Map(steps.map((step) => [stepKey(step), step])).values()] : steps;
 }
@@ -220,38 +229,57 @@ function summaryStep(step: Operation, history: History): SummaryStep {
   };
 }
 
-function eventsOf(
+type EventRange = {
+  readonly kinds: readonly string[];
+  readonly after: string;
+  readonly until: string;
+  readonly limit: number;
+};
+
+/** `isPart`: there are more, or there may be. */
+type FoundEvents = { readonly items: readonly EventJson[]; readonly isPart: boolean };
+
+async function firstEvents(reading: Reading, range: EventRange): Promise<FoundEvents> {
+  const { items, nextPage } = await pageOf(reading, range);
+  return { items, isPart: nextPage !== undefined };
+}
+
+/** The newest, ascending. */
+async function newestEvents(reading: Reading, { limit, ...range }: EventRange): Promise<FoundEvents> {
+  // One more shows whether there are more.
+  const { items, isCut = false } = await pageOf(reading, { ...range, limit: limit + 1, last: limit + 1 });
+  return { items: items.slice(-limit), isPart: isCut || items.length > limit };
+}
+
+function pageOf(
   { deps, context, side }: Reading,
-  request: Pick<EventsPageRequest, "after" | "limit"> & {
-    readonly kinds: readonly string[];
-    readonly until: string;
-    readonly last?: number;
-  },
-) {
-  const { kinds, ...range } = request;
+  { kinds, ...range }: EventRange & { readonly last?: number },
+): Promise<EventsPage> {
   const { workspace, signal } = context;
   const filter = parseFilter({ sessions: [side.session.session], kinds });
-  return deps.events({ workspace, signal, filter, orFewer: true, ...range }).then(({ items }) => items);
+  return deps.events({ workspace, signal, filter, orFewer: true, ...range });
 }
 
 /** The failures in the loop, the reports about its resources, and the end of a command. */
 async function readEvents(reading: Reading, late: LateOnV2 | undefined): Promise<readonly EventJson[]> {
   const { session, unit, position } = reading.side;
   const after = unit?.start_position || session.start_position;
-  const request = { kinds: ["*.failed", "resource.*", "command.finished"], limit: max.events, last: max.events };
-  const [events, more] = await Promise.all([
-    eventsOf(reading, { ...request, after, until: position }),
-    late === undefined ? [] : eventsOf(reading, { ...request, after: position, until: late.position }),
+  const request = { kinds: ["*.failed", "resource.*", "command.finished"], limit: max.events };
+  const [own, more] = await Promise.all([
+    newestEvents(reading, { ...request, after, until: position }),
+    late === undefined ? undefined : newestEvents(reading, { ...request, after: position, until: late.position }),
   ]);
-  return [...events, ...more.filter(({ channel }) => channel === "v2")];
+  if (own.isPart || more?.isPart)
+    reading.unread.add("Only the newest of its failures and reports of resources were compared.");
+  return [...own.items, ...(more?.items ?? []).filter(({ channel }) => channel === "v2")];
 }
 
 /** Where the configuration was recorded that the loop had. */
 async function readConfigured(reading: Reading): Promise<string> {
   const { session, position } = reading.side;
-  const request = { kinds: ["session.configured"], after: session.start_position, until: position, limit: 1, last: 1 };
-  const [configured] = await eventsOf(reading, request);
-  return configured?.position ?? session.start_position;
+  const range = { kinds: ["session.configured"], after: session.start_position, until: position, limit: 1 };
+  const { items } = await newestEvents(reading, range);
+  return items[0]?.position ?? session.start_position;
 }
 
 /** The files that had changed when the loop began. `tapedeck run` asks git then, so the answer may follow the loop's end. */
@@ -261,16 +289,10 @@ async function readCheckout(reading: Reading): Promise<Checkout | undefined> {
   const at = msOfTimestamp(unit.started_at);
   const kinds = ["session.labelled"];
   const [before, late] = await Promise.all([
-    eventsOf(reading, {
-      kinds,
-      after: session.start_position,
-      until: position,
-      limit: max.checkouts,
-      last: max.checkouts,
-    }),
-    eventsOf(reading, { kinds, after: position, until: reading.context.at, limit: 1 }),
+    newestEvents(reading, { kinds, after: session.start_position, until: position, limit: max.checkouts }),
+    firstEvents(reading, { kinds, after: position, until: reading.context.at, limit: 1 }),
   ]);
-  const changes = [...before, ...late].flatMap(({ occurredAt = "", detail, position }): FileChanges[] => {
+  const changes = [...before.items, ...late.items].flatMap(({ occurredAt = "", detail, position }): FileChanges[] => {
     const changed = detail?.changedFiles as Omit<FileChanges, "at" | "position"> | undefined;
     const ms = Date.parse(occurredAt);
     return changed === undefined || ms > at ? [] : [{ ...changed, at: ms, position }];
@@ -343,14 +365,16 @@ async function readOutput(
   const kinds = textKinds;
   const end = step.end_position || reading.side.position;
   const [before, after] = await Promise.all([
-    eventsOf(reading, {
+    newestEvents(reading, {
       kinds,
       after: reading.side.unit?.start_position ?? step.start_position,
       until: end,
       limit: max.lines,
-      last: max.lines,
     }),
-    eventsOf(reading, { kinds, after: end, until: reading.context.at, limit: max.lines }),
+    firstEvents(reading, { kinds, after: end, until: reading.context.at, limit: max.lines }),
   ]);
-  return outputAround([...before, ...after], cause.text);
+  const around = outputAround([...before.items, ...after.items], cause.text);
+  if (around.length === 0 && (before.isPart || after.isPart))
+    reading.unread.add("The cause was searched for in a part of its output, so the lines around it may be missing.");
+  return around;
 }

@@ -33,6 +33,8 @@ export type SideSummary = {
   readonly gaps: number;
   /** Absent without a loop. */
   readonly checkout?: Checkout | undefined;
+  /** Sentences: what was recorded and not read. */
+  readonly unread?: readonly string[];
 };
 
 export type Checkout = {

@@ -43,6 +43,9 @@ export const comparedSide = z
     startPosition: position.describe("Of the event that began it."),
     position: position.describe("State and events are those up to here."),
     failure: failure.nullable(),
+    unread: z
+      .array(z.string())
+      .describe("Sentences: what was recorded of it and not compared, because there is too much."),
   })
   .describe("One side of a comparison.");
 
@@ -81,6 +84,7 @@ export const comparison = z
         }),
       )
       .describe("What is the same on both sides: the first 500."),
+    omitted: count("How many further differences were found; those explain the least."),
     position: position.describe("The position that the answer reflects."),
   })
   .describe("What differs between two sides.");
