@@ -43,9 +43,10 @@ it.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)("an export that is ended by %s
 it("two exports into one file at a time do not disturb each other", async () => {
   const { folder } = cleanup.use(await temporaryFolder());
   const file = join(folder, "file");
-  const [first, second] = [writer(file), writer(file)];
+  const first = writer(file);
   first.stdin?.write("first");
   await begun(folder, 1);
+  const second = writer(file);
   second.stdin?.write("second");
   await begun(folder, 2);
   for (const [child, content] of [
