@@ -57,8 +57,8 @@ export default defineConfig(({ mode }) => {
   // Tests wait for conditions and never for a time, so these only bound how long a broken one hangs. In CI nobody waits for that, and other
   // programs may have the cores.
   const timeouts = { short: isNightly || isCi ? 600_000 : 120_000, long: 600_000 };
-  // Tests mostly wait, for other processes and for real times: three more files than cores keep the cores busy.
-  const maxWorkers = availableParallelism() + 3;
+  // Tests mostly wait, for other processes and for real times: with three more files than cores a fifth of the cores stood idle.
+  const maxWorkers = availableParallelism() + 5;
   return {
     test: {
       globalSetup: ["packages/shared/src/testing/servers.ts"],

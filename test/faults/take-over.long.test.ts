@@ -17,6 +17,7 @@ import { defaultQuery, QueryMapStore, queriesOf } from "@tapedeck/shared/log/que
 import { delay } from "@tapedeck/shared/sync/delay";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { ownPort } from "@tapedeck/shared/testing/own-port";
+import { searched } from "@tapedeck/shared/testing/searches";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
 import { Client } from "pg";
@@ -27,6 +28,9 @@ import { framesOf, holes, skaffoldSource, sourceEvents } from "./recorded-events
 import { type ServiceProcess, startServiceProcess } from "./service-process.ts";
 
 const folder = "01-dev-success-3-artifacts-5-iterations";
+
+/** Between two requests of a reader. */
+const pauseMs = searched({ short: 20, long: 5 });
 
 /** How long a query keeps rows that another one answers with follows from this. */
 const settings = { TAPEDECK_LIMITS_QUERY: "5s" };
@@ -116,7 +120,7 @@ function keepReading({ http, grpc }: Pick<Processes, "http" | "grpc">, source: s
       } catch (error) {
         faults.push(`${name}: ${error instanceof Error ? error.message : error}`);
       }
-      await delay(5, over.signal);
+      await delay(pauseMs, over.signal);
     }
   };
   const running = Promise.all(Object.entries(readers).map(([name, reader]) => read(name, reader)));

@@ -29,3 +29,16 @@ it("an aborted signal ends until()", async () => {
   controller.abort();
   await expect(waiting).rejects.toThrow(/abort/i);
 });
+
+it("a condition that takes long is asked less often", async () => {
+  const looks: { since: number; to: number }[] = [];
+  const condition = () => {
+    const since = performance.now();
+    while (performance.now() < since + 100);
+    looks.push({ since, to: performance.now() });
+    return looks.length === 3;
+  };
+  await until(condition, { message: "the third look" });
+  const pauses = looks.slice(1).map(({ since }, index) => since - (looks[index]?.to ?? 0));
+  expect(pauses.every((pause) => pause > 150)).toBe(true);
+});

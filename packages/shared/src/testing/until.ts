@@ -13,6 +13,7 @@ export const defaultDeadlineMs = process.env.CI === undefined ? 90_000 : 300_000
 
 const FIRST_PAUSE_MS = 2;
 const LONGEST_PAUSE_MS = 50;
+const LONGEST_AFTER_COSTLY_MS = 1_000;
 
 /**
  * Asks again and again until the condition gives something other than undefined, null or false, and resolves with that.
@@ -26,6 +27,7 @@ export const until = async <T>(
   let cause: unknown;
   for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
     signal?.throwIfAborted();
+    const since = performance.now();
     try {
       const found = await condition();
       if (found !== undefined && found !== null && found !== false) {
@@ -35,7 +37,10 @@ export const until = async <T>(
     } catch (error) {
       cause = error;
     }
-    if (performance.now() > end) throw new Error(`waited ${deadlineMs} ms in vain for ${message}`, { cause });
-    await delay(pause, undefined, signal && { signal });
+    const now = performance.now();
+    if (now > end) throw new Error(`waited ${deadlineMs} ms in vain for ${message}`, { cause });
+    // A condition may read a whole log: asked at once again, it would take the processor from what it waits for.
+    const rest = Math.min(2 * (now - since), LONGEST_AFTER_COSTLY_MS);
+    await delay(Math.max(pause, rest), undefined, signal && { signal });
   }
 };

@@ -14,7 +14,7 @@ import { scenario } from "../testing/scenario.ts";
 import { stage } from "../testing/stage.ts";
 import { vagrantSession, vagrantShop } from "../testing/vagrant-scenario.ts";
 
-const size = searched({ short: 4_500, long: 9_000 });
+const size = searched({ short: 2_700, long: 9_000 });
 const window = size / 9;
 /** An event may read this many rows of a table or an index: those of earlier failures, whose output may come late. */
 const maxRows = 10;
