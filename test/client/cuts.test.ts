@@ -76,9 +76,10 @@ it("readers get each event once and in order, however often their connections ar
   await restarting;
   const due = ({ wants }: Reader) => written.filter(wants).map(({ id, position }) => ({ id, seq: seqIn(position) }));
   const eventsOf = (received: readonly Message[]) => received.filter(({ type }) => type === "event");
-  await until(() => readers.every((reader) => eventsOf(reader.received).length >= due(reader).length), {
-    message: "everybody to have everything",
-  }).catch(() => {}); // the check below reports what is missing
+  const hasAll = (reader: (typeof readers)[number]) =>
+    eventsOf(reader.received).length >= due(reader).length && reader.received.some(({ type }) => type === "caught_up");
+  // The check below reports what is missing.
+  await until(() => readers.every(hasAll), { message: "everybody to have everything" }).catch(() => {});
   for (const client of clients) client.close();
 
   for (const reader of readers) {
