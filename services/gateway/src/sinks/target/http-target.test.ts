@@ -1,6 +1,6 @@
 import { getEventListeners, once } from "node:events";
 import { createServer } from "node:https";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { testCertificate } from "@tapedeck/shared/testing/certificates";
 import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
 import { afterEach, expect, it, vi } from "vitest";
@@ -99,6 +99,20 @@ it("settles with the status of an answer whose body does not end, or breaks off,
   }
   receiver.answer = () => ({ status: 204 });
   expect(await target.post({ body, headers: {} }, never)).not.toHaveProperty("isCut");
+});
+
+it("settles with the status of a target that changes to another protocol, and can be asked again", async () => {
+  const server = createTcpServer((socket) => {
+    const head = ["HTTP/1.1 101 Switching Protocols", "Connection: Upgrade", "Upgrade: websocket", "", ""];
+    socket.on("data", () => socket.write(head.join("\r\n"))).on("error", () => {});
+  });
+  stack.defer(() => void server.close());
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  const target = stack.use(new HttpTarget({ url, allowed: ["127.0.0.1"] }));
+  for (let times = 0; times < 2; times++)
+    expect(await target.post({ body, headers: {} }, never)).toMatchObject({ type: "answer", status: 101 });
 });
 
 it("says what to do about a certificate whose authority is unknown", async () => {

@@ -125,6 +125,15 @@ function answerTo(request: ClientRequest, timeoutMs: number): Promise<TargetAnsw
       response = begun;
       readBody(begun, chunks).then(() => resolve(received(begun, chunks)), failed);
     });
+    // Without this, Node reports neither an answer nor an error of a target that changes to another protocol (101).
+    request.once("upgrade", (begun, socket) => {
+      socket.destroy();
+      resolve(received(begun, chunks));
+    });
+    // Whatever else may end a request without a word, nobody waits for its answer for ever.
+    request.once("close", () => {
+      if (response === undefined) failed(new Error("the connection was closed without an answer"));
+    });
   });
 }
 
