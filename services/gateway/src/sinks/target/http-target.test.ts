@@ -101,6 +101,21 @@ it("settles with the status of an answer whose body does not end, or breaks off,
   expect(await target.post({ body, headers: {} }, never)).not.toHaveProperty("isCut");
 });
 
+it("reads the beginning of a long answer, and says that there is more", async () => {
+  const { receiver, target } = await targetOf(({ url }) => url, ["127.0.0.1"]);
+  const kibibytes = (count: number) => Buffer.alloc(count * 1_024, "x");
+  for (const [sent, isLong] of [
+    [kibibytes(16), undefined],
+    [kibibytes(17), true],
+    [kibibytes(2_000), true],
+  ] as const) {
+    receiver.answer = () => ({ status: 200, body: sent });
+    const answer = await target.post({ body, headers: {} }, never);
+    expect(answer).toMatchObject({ type: "answer", status: 200, body: kibibytes(16) });
+    expect(answer.type === "answer" && answer.isLong).toBe(isLong);
+  }
+});
+
 it("settles with the status of a target that changes to another protocol, and can be asked again", async () => {
   const server = createTcpServer((socket) => {
     const head = ["HTTP/1.1 101 Switching Protocols", "Connection: Upgrade", "Upgrade: websocket", "", ""];

@@ -22,6 +22,8 @@ export type ReceivedAnswer = {
   readonly body: Buffer;
   /** The body did not end, or not in time: there is what came of it. */
   readonly isCut?: true;
+  /** The body is longer than what is here. */
+  readonly isLong?: true;
 };
 
 export type TargetRequest = { readonly body: Uint8Array; readonly headers: Readonly<Record<string, string>> };
@@ -139,15 +141,17 @@ function answerTo(request: ClientRequest, timeoutMs: number): Promise<TargetAnsw
 
 function received({ statusCode: status = 0, headers }: IncomingMessage, chunks: readonly Buffer[]): ReceivedAnswer {
   const { "retry-after": retryAfter, "content-type": contentType } = headers;
-  const body = Buffer.concat(chunks).subarray(0, maxBodyBytes);
-  return { type: "answer", status, retryAfter, contentType, body };
+  const read = Buffer.concat(chunks);
+  const body = read.subarray(0, maxBodyBytes);
+  const isLong = read.byteLength > maxBodyBytes;
+  return { type: "answer", status, retryAfter, contentType, body, ...(isLong && { isLong }) };
 }
 
 /** The beginning of the body; the rest is read and thrown away, so that the connection can be used again. */
 async function readBody(response: IncomingMessage, chunks: Buffer[]): Promise<void> {
   let bytes = 0;
   for await (const chunk of response as AsyncIterable<Buffer>) {
-    if (bytes < maxBodyBytes) chunks.push(chunk);
+    if (bytes <= maxBodyBytes) chunks.push(chunk);
     bytes += chunk.byteLength;
     if (bytes > 64 * maxBodyBytes) {
       response.destroy();

@@ -195,6 +195,17 @@ it.each<[string, number, string | undefined, Uint8Array, string | undefined]>([
   ["no span, with a warning", 200, "application/x-protobuf; a=b", rejected(0n, "soon too old"), undefined],
   ["nothing", 200, "application/x-protobuf", Buffer.alloc(0), undefined],
   ["nothing, in JSON", 200, "application/json", Buffer.from("{}"), undefined],
+  ["nothing, in JSON that says so", 200, "application/json", inJson({}), undefined],
+  ["nothing, in bytes that are no message", 200, "application/x-protobuf", Buffer.from([255]), undefined],
+  [
+    "spans, in JSON",
+    200,
+    "application/json; a=b",
+    inJson({ rejectedSpans: "3", errorMessage: "old" }),
+    "3 spans were rejected: old",
+  ],
+  ["a span, in JSON with a number", 200, "application/json", inJson({ rejectedSpans: 1 }), "1 span was rejected"],
+  ["a request, in JSON", 400, "application/json", inJson({ rejectedSpans: 1 }), undefined],
   ["a request", 400, "application/x-protobuf", refusal("no tenant"), "no tenant"],
   ["a request, in text", 400, "text/plain", Buffer.from("no"), undefined],
   ["a request, in bytes that are no message", 400, "application/x-protobuf", Buffer.from([255]), undefined],
@@ -208,6 +219,27 @@ it.each<[string, number, string | undefined, Uint8Array, string | undefined]>([
   };
   expect(otlp.errorIn?.(answer)).toBe(error);
 });
+
+it.each(["application/x-protobuf", "application/json"])(
+  "takes an answer in %s for a refusal that is too long to be read, and shows its beginning",
+  (contentType) => {
+    const message = `span 1 is too old, ${"span 2 is, too, ".repeat(2_000)}`;
+    const whole =
+      contentType === "application/json"
+        ? inJson({ rejectedSpans: "3", errorMessage: message })
+        : Buffer.from(rejected(3n, message));
+    const body = whole.subarray(0, 16_384);
+    const answer = { type: "answer", status: 200, contentType, retryAfter: undefined, body, isLong: true } as const;
+    expect(otlp.errorIn?.(answer)).toMatch(
+      /^the answer is too long to be read, and may reject spans: .*span 1 is too old/s,
+    );
+    expect(otlp.errorIn?.({ ...answer, status: 503 })).toBeUndefined();
+  },
+);
+
+function inJson(partialSuccess: object): Buffer {
+  return Buffer.from(JSON.stringify({ partialSuccess }));
+}
 
 function rejected(rejected_spans: bigint, error_message: string): Uint8Array {
   const partial_success = { rejected_spans, error_message };
