@@ -2,6 +2,7 @@ import type { AuditEntry } from "@tapedeck/shared/audit/entry";
 import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { issueText } from "@tapedeck/shared/errors/schema-error";
 import type { LogReader } from "@tapedeck/shared/log/log";
+import { messagesBetween } from "@tapedeck/shared/log/offset";
 import { belongsToLog, formatPosition, parsePosition } from "@tapedeck/shared/log/position";
 import type { DeveloperVisibility } from "@tapedeck/shared/service/common-settings";
 import type { SinkName, SinkStore } from "@tapedeck/shared/sinks/sink-store";
@@ -11,11 +12,13 @@ import type { CallContext } from "../call-context.ts";
 import { positions } from "../positions.ts";
 import { onlyDeveloper } from "../privacy/own-developer.ts";
 import {
+  controlIn,
   cursorIn,
   definitionIn,
   maxSinks,
   type SendOutcome,
   type SentResult,
+  type SinkControl,
   type SinkDefinition,
   type SinkStatus,
   sinkNamePattern,
@@ -23,11 +26,12 @@ import {
   type TestResult,
 } from "./definition.ts";
 import type { ListedParked } from "./delivery/parking.ts";
+import { continued } from "./delivery/start-offset.ts";
 import type { CauseOf } from "./format/format.ts";
 import { newSigningSecret } from "./format/standard-signature.ts";
 import { formatError, parkedRequest, rewindRequest, sinkRequest, targetRequest } from "./requests.ts";
 import type { SinkSettings } from "./settings.ts";
-import { type KnownSink, removeRest, removeSink, type Sinks } from "./sinks.ts";
+import { type KnownSink, removeRest, type Sinks } from "./sinks.ts";
 import { shownTarget, targetError } from "./target/target-url.ts";
 
 /** A sink as it may be shown: without its secrets, and of its target only the origin. */
@@ -76,6 +80,7 @@ export type SinksApi = {
   dropParked(name: string, body: unknown, caller: CallContext): Promise<{ readonly dropped: number }>;
 };
 
+type SinkLag = Pick<SinkStatus, "lagEvents" | "lagSeconds">;
 type SinkAction = Extract<AuditEntry["action"], `sink.${string}`>;
 
 export type SinksApiDeps = {
@@ -122,8 +127,11 @@ class SinkCalls implements SinksApi {
     const secret = own ?? (fields.format === "webhook" ? newSigningSecret() : undefined);
     const made = { createdAt: new Date().toISOString(), epoch: log.epoch };
     const definition = { ...fields, ...(secret !== undefined && { secret }), ...made };
-    await this.#changing((store) => this.#putNew(store, { workspace, sink: name }, definition, position));
-    this.#deps.audit("sink.added", caller, { sink: name, target: shownTarget(fields.target), format: fields.format });
+    const about = { sink: name, target: shownTarget(fields.target), format: fields.format };
+    await this.#changing(async (store) => {
+      await this.#putNew(store, { workspace, sink: name }, definition, position);
+      this.#deps.audit("sink.added", caller, about);
+    });
     return {
       ...(await this.#shown(await this.#find(name, caller), caller)),
       position,
@@ -140,15 +148,15 @@ class SinkCalls implements SinksApi {
   }
 
   async rewind(name: string, body: unknown, caller: CallContext) {
-    const { isPaused, workspace, sink } = await this.#changeable(name, caller);
+    const { workspace, sink } = await this.#changeable(name, caller);
     const { to } = parsed(rewindRequest, body);
     const log = await this.#deps.logOf(workspace);
     const position = formatPosition({ epoch: log.epoch, offset: await positions(() => log).resolveAfter(to) });
     await this.#changing(async (store) => {
       const generation = await this.#putCursor(store, { workspace, sink }, position);
-      await store.put({ workspace, sink, type: "control" }, { paused: isPaused, generation });
+      this.#deps.audit("sink.rewound", caller, { sink, to, position });
+      await this.#putControl(store, { workspace, sink }, { generation });
     });
-    this.#deps.audit("sink.rewound", caller, { sink, to, position });
     return { ...(await this.#shown(await this.#find(name, caller), caller)), position };
   }
 
@@ -164,10 +172,10 @@ class SinkCalls implements SinksApi {
       for (;;) {
         const { value, revision } = await store.get(key);
         if (definitionIn(value) === undefined) throw unknownSink(name);
-        if ((await store.put(key, { ...(value as object), target }, { revision })) !== undefined) return;
+        if ((await store.put(key, { ...(value as object), target }, { revision })) !== undefined) break;
       }
+      this.#deps.audit("sink.target-changed", caller, { sink, target: shownTarget(target) });
     });
-    this.#deps.audit("sink.target-changed", caller, { sink, target: shownTarget(target) });
     return this.#shown(await this.#find(name, caller), caller);
   }
 
@@ -182,9 +190,10 @@ class SinkCalls implements SinksApi {
     await this.#changing(async (store) => {
       const left = sinkNamePattern.test(name) ? await store.all(["cursor"], of) : [];
       if (found === undefined && left.length === 0) throw unknownSink(name);
-      await removeSink(store, of);
+      await store.remove({ ...of, type: "sink" });
+      this.#deps.audit("sink.removed", caller, { sink: name });
+      await removeRest(store, of);
     });
-    this.#deps.audit("sink.removed", caller, { sink: name });
     return { name };
   }
 
@@ -193,15 +202,15 @@ class SinkCalls implements SinksApi {
     const { workspace } = caller;
     const { testSink, warningOf } = await import("./delivery/by-hand.ts");
     const result = await testSink(found, this.#deps, caller.signal);
-    const { value } = await answered(this.#deps.sinks.store().get({ workspace, sink: found.sink, type: "cursor" }));
-    const log = await this.#deps.logOf(workspace);
-    const warning = await warningOf(found, { log, cursor: cursorIn(value)?.position }, caller.signal).catch(() => null);
     const { accepted, status } = result;
     this.#deps.audit("sink.tested", caller, {
       sink: name,
       accepted: String(accepted),
       ...(status !== null && { status }),
     });
+    const { value } = await answered(this.#deps.sinks.store().get({ workspace, sink: found.sink, type: "cursor" }));
+    const log = await this.#deps.logOf(workspace);
+    const warning = await warningOf(found, { log, cursor: cursorIn(value)?.position }, caller.signal).catch(() => null);
     return { ...result, warning };
   }
 
@@ -209,7 +218,8 @@ class SinkCalls implements SinksApi {
     const { workspace, sink } = await this.#changeable(name, caller);
     const { stillParked } = await import("./delivery/parking.ts");
     const log = await this.#deps.logOf(workspace);
-    return { items: await stillParked(this.#deps.sinks.store(), log, { workspace, sink }, caller.signal) };
+    const store = this.#deps.sinks.store();
+    return { items: await answered(stillParked(store, log, { workspace, sink }, caller.signal)) };
   }
 
   async retryParked(name: string, body: unknown, caller: CallContext) {
@@ -219,29 +229,38 @@ class SinkCalls implements SinksApi {
     const log = await this.#deps.logOf(workspace);
     const { retryParked } = await import("./delivery/by-hand.ts");
     const items: ParkedResult[] = [];
-    for (const { position } of parked) {
-      const at = parsePosition(position);
-      if (at === undefined || !belongsToLog(log, at) || caller.signal.aborted) continue;
-      const result = await retryParked(found, { log, offset: at.offset }, this.#deps, caller.signal);
-      if (result.accepted) await this.#deps.sinks.store().remove({ workspace, sink, type: "parked", place: position });
-      items.push({ position, ...result });
-      // The others would wait for as long.
-      if (result.outcome === "away") break;
+    const left = () => parked.length - items.length;
+    try {
+      for (const { position } of parked) {
+        const at = parsePosition(position);
+        if (at === undefined || !belongsToLog(log, at) || caller.signal.aborted) continue;
+        const result = await retryParked(found, { log, offset: at.offset }, this.#deps, caller.signal);
+        items.push({ position, ...result });
+        if (result.accepted) await this.#unpark({ workspace, sink }, position);
+        // The others would wait for as long.
+        if (result.outcome === "away") break;
+      }
+    } finally {
+      const count = (outcome: SendOutcome) => items.filter((one) => one.outcome === outcome).length;
+      const counts = { accepted: count("delivered"), refused: count("refused"), away: count("away") + left() };
+      this.#deps.audit("sink.parked-retried", caller, { sink, ...counts });
     }
-    const left = parked.length - items.length;
-    const count = (outcome: SendOutcome) => items.filter((one) => one.outcome === outcome).length;
-    const counts = { accepted: count("delivered"), refused: count("refused"), away: count("away") + left };
-    this.#deps.audit("sink.parked-retried", caller, { sink, ...counts });
-    return { items, left };
+    return { items, left: left() };
   }
 
   async dropParked(name: string, body: unknown, caller: CallContext) {
     const { workspace, sink } = await this.#changeable(name, caller);
     const parked = await this.#chosen(name, body, caller);
-    const store = this.#deps.sinks.store();
-    for (const { position } of parked) await store.remove({ workspace, sink, type: "parked", place: position });
-    this.#deps.audit("sink.parked-dropped", caller, { sink, dropped: parked.length });
-    return { dropped: parked.length };
+    let dropped = 0;
+    try {
+      for (const { position } of parked) {
+        await this.#unpark({ workspace, sink }, position);
+        dropped++;
+      }
+    } finally {
+      this.#deps.audit("sink.parked-dropped", caller, { sink, dropped });
+    }
+    return { dropped };
   }
 
   async #chosen(name: string, body: unknown, caller: CallContext): Promise<readonly ListedParked[]> {
@@ -255,13 +274,12 @@ class SinkCalls implements SinksApi {
   }
 
   async #setPaused(name: string, paused: boolean, caller: CallContext): Promise<SinkJson> {
-    const { workspace, sink, isPaused, generation } = await this.#changeable(name, caller);
+    const { workspace, sink, isPaused } = await this.#changeable(name, caller);
     if (isPaused !== paused) {
       await this.#changing(async (store) => {
-        const control = { paused, ...(generation !== undefined && { generation }) };
-        await store.put({ workspace, sink, type: "control" }, control);
+        await this.#putControl(store, { workspace, sink }, { paused });
+        this.#deps.audit(paused ? "sink.paused" : "sink.resumed", caller, { sink });
       });
-      this.#deps.audit(paused ? "sink.paused" : "sink.resumed", caller, { sink });
     }
     return this.#shown(await this.#find(name, caller), caller);
   }
@@ -288,6 +306,21 @@ class SinkCalls implements SinksApi {
     }
   }
 
+  /** What else it says stays: a sink may be paused while it is rewound. */
+  async #putControl(store: SinkStore, of: SinkName, change: Partial<SinkControl>): Promise<void> {
+    const key = { ...of, type: "control" } as const;
+    for (;;) {
+      const { value, revision } = await store.get(key);
+      const control: SinkControl = { paused: false, ...controlIn(value), ...change };
+      if ((await store.put(key, control, { revision })) !== undefined) return;
+    }
+  }
+
+  async #unpark(of: SinkName, place: string): Promise<void> {
+    await answered(this.#deps.sinks.store().remove({ ...of, type: "parked", place }));
+  }
+
+  /** `change` audits what it has stored as soon as it is: what follows may fail. */
   async #changing(change: (store: SinkStore) => Promise<void>): Promise<void> {
     await answered(change(this.#deps.sinks.store()));
     await answered(this.#deps.sinks.changed());
@@ -329,6 +362,11 @@ class SinkCalls implements SinksApi {
     const { owner } = await answered(store.owner());
     const stored = (type: string) => entries.find((entry) => entry.type === type)?.value;
     const status = statusIn(stored("status"));
+    const position = cursorIn(stored("cursor"))?.position;
+    // What is stored is as old as its last delivery.
+    const isStale = isPaused || owner === undefined;
+    const behind = isStale && position !== undefined ? await this.#behind(workspace, position) : undefined;
+    const { lagEvents, lagSeconds } = behind ?? status ?? { lagEvents: 0, lagSeconds: 0 };
     const isHidden = onlyDeveloper(this.#deps.developers, caller) !== undefined;
     const { target, format, mode, cdevents = false, live = false, filter, headers, secret } = definition;
     return {
@@ -342,16 +380,26 @@ class SinkCalls implements SinksApi {
       filter: isHidden ? {} : filter,
       headers: Object.keys(headers),
       signed: secret !== undefined,
-      // What is stored may be of a gateway that is gone.
       state: isPaused ? "paused" : owner === undefined ? "waiting" : (status?.state ?? "waiting"),
-      position: cursorIn(stored("cursor"))?.position ?? null,
-      lagEvents: status?.lagEvents ?? 0,
-      lagSeconds: status?.lagSeconds ?? 0,
+      position: position ?? null,
+      lagEvents,
+      lagSeconds,
       parked: entries.filter(({ type }) => type === "parked").length,
       error: isHidden ? null : (status?.error ?? null),
       failure: status?.failure ?? null,
       failingSince: status?.since ?? null,
     };
+  }
+
+  /** How far a sink is behind that nobody delivers; undefined: the log can't be read now. */
+  async #behind(workspace: string, cursor: string): Promise<SinkLag | undefined> {
+    try {
+      const log = await this.#deps.logOf(workspace);
+      const { lastOffset } = await log.bounds();
+      return { lagEvents: Math.max(0, messagesBetween(continued(log, cursor), lastOffset)), lagSeconds: 0 };
+    } catch {
+      return undefined;
+    }
   }
 }
 

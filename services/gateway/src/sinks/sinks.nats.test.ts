@@ -165,6 +165,16 @@ it("stands still while it is paused, and delivers again from where it is rewound
   expect((await gateway.call("DELETE", "/hook")).status).toBe(404);
 });
 
+it("says how far it is behind while it is paused", async () => {
+  const { on, receiver, alice } = await harness();
+  const gateway = stack.use(await on.gateway());
+  await gateway.add("hook", receiver);
+  await until(async () => (await gateway.sink("hook"))?.state === "delivering", { message: "its begin" });
+  await gateway.call("POST", "/hook/pause");
+  await alice.append(5);
+  expect(await gateway.sink("hook")).toMatchObject({ state: "paused", lagEvents: 5, lagSeconds: 0 });
+});
+
 it("answers with the place that was asked for, and not with how far it is by then", async () => {
   const { on, receiver, alice } = await harness();
   const gateway = stack.use(await on.gateway());
