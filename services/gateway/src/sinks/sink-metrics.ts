@@ -1,6 +1,11 @@
 import { Counter, Gauge, type Registry } from "@tapedeck/shared/service/metrics";
+import type { SinkName } from "@tapedeck/shared/sinks/sink-store";
+import { sendOutcomes } from "./definition.ts";
 import type { SinkCounts, SinkFigures } from "./delivery/running-sink.ts";
 import type { RunningSinks } from "./delivery/running-sinks.ts";
+
+/** `forget`: the sink is removed. */
+export type SinkMetrics = SinkCounts & { readonly forget: (sink: SinkName) => void };
 
 /** More sinks than this are not named. */
 const maxNamed = 100;
@@ -30,7 +35,7 @@ const gauges: readonly {
 ];
 
 /** `running`: the sinks that this gateway delivers now. */
-export function sinkMetrics(registry: Registry, running: () => RunningSinks["all"]): SinkCounts {
+export function sinkMetrics(registry: Registry, running: () => RunningSinks["all"]): SinkMetrics {
   const registers = [registry];
   for (const { name, help, of } of gauges) {
     new Gauge({
@@ -63,5 +68,9 @@ export function sinkMetrics(registry: Registry, running: () => RunningSinks["all
   return {
     delivered: ({ workspace, sink }, count) => events.inc({ workspace, sink }, count),
     attempted: ({ workspace, sink }, result) => requests.inc({ workspace, sink, result }),
+    forget: ({ workspace, sink }) => {
+      events.remove({ workspace, sink });
+      for (const result of sendOutcomes) requests.remove({ workspace, sink, result });
+    },
   };
 }

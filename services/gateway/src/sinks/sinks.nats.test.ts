@@ -175,6 +175,18 @@ it("says how far it is behind while it is paused", async () => {
   expect(await gateway.sink("hook")).toMatchObject({ state: "paused", lagEvents: 5, lagSeconds: 0 });
 });
 
+it("is counted no more once it is removed", async () => {
+  const { on, receiver, alice } = await harness();
+  const gateway = stack.use(await on.gateway());
+  await alice.append(1);
+  for (const name of ["hook", "other"]) await gateway.add(name, receiver);
+  const counted = async () => [...(await gateway.metrics()).matchAll(/sink_(?:events|requests)_total\{.*sink="(\w+)"/g)];
+  const names = async () => [...new Set((await counted()).map(([, name]) => name))].toSorted();
+  await until(async () => (await names()).length === 2, { message: "both to be counted" });
+  await gateway.call("DELETE", "/hook");
+  expect(await names()).toEqual(["other"]);
+});
+
 it("answers with the place that was asked for, and not with how far it is by then", async () => {
   const { on, receiver, alice } = await harness();
   const gateway = stack.use(await on.gateway());

@@ -8,11 +8,11 @@ import type { NatsConnection } from "nats";
 import { ulid } from "ulid";
 import type { LogLink } from "../log-link.ts";
 import { controlIn, definitionIn, type SinkDefinition } from "./definition.ts";
-import type { SinkCounts } from "./delivery/running-sink.ts";
 import type { ActiveSink, RunningSinks } from "./delivery/running-sinks.ts";
 import { defaultSinkTimes, type SinkTimes } from "./delivery/times.ts";
 import type { CauseOf } from "./format/format.ts";
 import type { SinkSettings } from "./settings.ts";
+import type { SinkMetrics } from "./sink-metrics.ts";
 
 // The sinks of all workspaces, and the gateway that delivers them:
 //
@@ -38,7 +38,7 @@ export type SinksDeps = {
   readonly settings: SinkSettings;
   readonly link: Pick<LogLink, "nats" | "opened" | "workspaces">;
   readonly logOf: (workspace: string) => Promise<LogReader>;
-  readonly counts: SinkCounts;
+  readonly counts: SinkMetrics;
   readonly causeOf: CauseOf;
   readonly logger: Logger;
   readonly times?: Partial<SinkTimes> | undefined;
@@ -136,11 +136,20 @@ export class Sinks implements AsyncDisposable {
     const entries = await this.store().all(["sink", "control"]);
     const gone = entries.filter((entry) => entry.type === "sink" && this.#isRemoved(entry));
     for (const { workspace, sink } of gone) await removeSink(this.store(), { workspace, sink });
+    const before = this.#known;
     this.#known = this.#with(
       entries.filter((one) => one.type === "sink" && !gone.includes(one)),
       entries.filter(({ type }) => type === "control"),
     );
-    await this.#apply();
+    try {
+      await this.#apply();
+    } finally {
+      for (const one of before) if (!this.#isKnown(one)) this.#deps.counts.forget(one);
+    }
+  }
+
+  #isKnown({ workspace, sink }: ActiveSink): boolean {
+    return this.#known.some((one) => one.workspace === workspace && one.sink === sink);
   }
 
   #with(stored: readonly SinkEntry[], controls: readonly SinkEntry[]): readonly KnownSink[] {
@@ -170,9 +179,7 @@ export class Sinks implements AsyncDisposable {
 
   async #apply(): Promise<void> {
     if (this.#over.signal.aborted) return;
-    const isKnown = ({ workspace, sink }: ActiveSink) =>
-      this.#known.some((one) => one.workspace === workspace && one.sink === sink);
-    const removed = this.running.filter(({ sink }) => !isKnown(sink));
+    const removed = this.running.filter(({ sink }) => !this.#isKnown(sink));
     const active = this.#active();
     if (active.length === 0) await this.#endLease();
     else if (this.#lease === undefined) await this.#beginLease();
@@ -233,10 +240,7 @@ export class Sinks implements AsyncDisposable {
 }
 
 /** Removes everything of a sink. */
-export async function removeSink(
-  store: SinkStore,
-  of: { readonly workspace: string; readonly sink: string },
-): Promise<void> {
+async function removeSink(store: SinkStore, of: { readonly workspace: string; readonly sink: string }): Promise<void> {
   await store.remove({ ...of, type: "sink" });
   await removeRest(store, of);
 }
