@@ -1,3 +1,4 @@
+import { LogReplacedError } from "@tapedeck/shared/log/log";
 import { offsetOf } from "@tapedeck/shared/log/offset";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { SinkStore } from "@tapedeck/shared/sinks/sink-store";
@@ -7,9 +8,10 @@ import { connectThroughRestarts } from "@tapedeck/shared/testing/nats-connection
 import { afterEach, expect, it } from "vitest";
 import { maxParked } from "../definition.ts";
 import type { SinkEvent } from "../format/format.ts";
+import { noReader } from "../testing/no-reader.ts";
 import { sourceOf } from "../testing/sink-harness.ts";
 import type { Refused } from "./answers.ts";
-import { Parking, parkedOf } from "./parking.ts";
+import { Parking, parkedOf, stillParked } from "./parking.ts";
 
 let stack = new AsyncDisposableStack();
 afterEach(async () => {
@@ -34,6 +36,17 @@ function sinkEvent(ordinal: number): SinkEvent {
   const recorded = { offset, recordedAt: new Date(ordinal), subject: "", event };
   return { recorded, position: formatPosition({ epoch: "gcj869", offset }) };
 }
+
+it("keeps what is parked of a log that has replaced the reader's", async () => {
+  const nats = stack.use(await startTestNats());
+  const connection = stack.adopt(await connectThroughRestarts(nats.url), (nc) => nc.close());
+  const store = new SinkStore(connection);
+  await (await Parking.open(store, of)).park(sinkEvent(1), refused, 1, never);
+  const bounds = () => Promise.reject(new LogReplacedError("former"));
+  const log = { ...noReader, epoch: "former", formerEpochs: [], bounds };
+  await expect(stillParked(store, log, of, never)).rejects.toThrow(LogReplacedError);
+  expect(await parkedOf(store, of)).toHaveLength(1);
+});
 
 it("neither counts nor waits for room for an event that is parked already", async () => {
   const nats = stack.use(await startTestNats());

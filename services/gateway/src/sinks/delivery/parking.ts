@@ -24,15 +24,18 @@ export async function parkedOf(store: Pick<SinkStore, "all">, sink: SinkName): P
   return parked.toSorted((a, b) => (a.position < b.position ? -1 : 1));
 }
 
-/** Those that the log still has. What was erased or has expired is parked no longer. Rejects when the log or NATS is away. */
+/** Those that the log still has. What was erased or has expired is parked no longer. Rejects when the log or NATS is away, or the log is another one. */
 export async function stillParked(
   store: Pick<SinkStore, "all" | "remove">,
-  log: Pick<LogReader, "epoch" | "formerEpochs" | "read">,
+  log: Pick<LogReader, "bounds" | "epoch" | "formerEpochs" | "read">,
   sink: SinkName,
   signal: AbortSignal,
 ): Promise<readonly ListedParked[]> {
   const left: ListedParked[] = [];
-  for (const parked of await parkedOf(store, sink)) {
+  const all = await parkedOf(store, sink);
+  // The reader of a log that was replaced doesn't know what the new one has.
+  if (all.length > 0) await log.bounds();
+  for (const parked of all) {
     const position = parsePosition(parked.position);
     const offsets = position !== undefined && belongsToLog(log, position) ? [position.offset] : [];
     const [found] = await Array.fromAsync(log.read(offsets, signal));

@@ -130,7 +130,7 @@ export class RunningSink implements AsyncDisposable {
   /** A session or a developer is being erased: what was parked of it goes. */
   async erased(): Promise<void> {
     if (this.#log === undefined || (this.#parking?.count ?? 0) === 0) return;
-    await stillParked(this.#deps.store, this.#log, this.#name, this.#stop.signal).catch(() => {});
+    await this.#dropGone(this.#log);
     await this.recount();
   }
 
@@ -160,7 +160,7 @@ export class RunningSink implements AsyncDisposable {
 
   /** From the cursor on, until somebody else has written it, or reading fails. */
   async #pass(stopped: AbortSignal): Promise<void> {
-    const { store, logOf, times, settings, counts, causeOf } = this.#deps;
+    const { logOf, times, settings, counts, causeOf } = this.#deps;
     const { workspace, sink } = this.#name;
     const { mode, live = false, template, secret, headers, target: url, filter } = this.#definition;
     const log = await logOf(workspace);
@@ -170,7 +170,7 @@ export class RunningSink implements AsyncDisposable {
     const { memory } = opened;
     await using cursor = opened.cursor;
     using target = new HttpTarget({ url, allowed: settings.allowed, timeoutMs: times.requestMs });
-    const parking = await Parking.open(store, this.#name);
+    const parking = await this.#openParking(log);
     [this.#log, this.#cursor, this.#parking, this.#isIdle, this.#inHand] = [log, cursor, parking, false, []];
     if (this.#isWaiting) this.#failure = undefined;
     this.#isWaiting = false;
@@ -245,6 +245,21 @@ export class RunningSink implements AsyncDisposable {
       left.abort();
       await batches.return().catch(() => {});
     }
+  }
+
+  /** What is parked. Some of it may have been erased, or have expired, while nobody delivered. */
+  async #openParking(log: LogReader): Promise<Parking> {
+    const parking = await Parking.open(this.#deps.store, this.#name);
+    if (parking.count === 0) return parking;
+    await this.#dropGone(log);
+    await parking.recount();
+    return parking;
+  }
+
+  /** What was parked of events that the log no longer has. Never rejects. */
+  async #dropGone(log: LogReader): Promise<void> {
+    // After a failure the next pass does it, or who lists them.
+    await stillParked(this.#deps.store, log, this.#name, this.#stop.signal).catch(() => {});
   }
 
   /** The next events; undefined at the end. What is due is sent while there are none. */

@@ -1,3 +1,5 @@
+import { offsetOf } from "@tapedeck/shared/log/offset";
+import { formatPosition } from "@tapedeck/shared/log/position";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { type SinkKey, SinkStore } from "@tapedeck/shared/sinks/sink-store";
 import { until } from "@tapedeck/shared/testing/until";
@@ -72,6 +74,25 @@ it("a sink that is removed while it delivers sends nothing again, and leaves no 
   await running[Symbol.asyncDispose]();
   expect((await store.get({ ...of, type: "cursor" })).value).toBeUndefined();
   expect(received()).toEqual([1, 2, 3, 4, 5, 6]);
+});
+
+it("a sink that goes on drops what was parked of events that have gone from the log meanwhile", async () => {
+  const { store, definition, deps, received, alice } = await harness();
+  const lastSeq = await alice.append(2);
+  const parked = {
+    event: "s.v1.1",
+    kind: "build.started",
+    tries: 1,
+    error: "answered 422",
+    at: new Date().toISOString(),
+  };
+  const placeOf = (sequence: number) => formatPosition({ epoch: definition.epoch ?? "", offset: offsetOf(sequence) });
+  for (const sequence of [lastSeq - 1, lastSeq + 1])
+    await store.put({ ...of, type: "parked", place: placeOf(sequence) }, parked);
+  await using running = new RunningSink(of, { ...definition, start: placeOf(lastSeq - 1) }, deps);
+  await until(() => received().length === 1, { message: "it to go on" });
+  expect((await running.figures()).parked).toBe(1);
+  expect((await parkedOf(store, of)).map(({ position }) => position)).toEqual([placeOf(lastSeq - 1)]);
 });
 
 it("a sink that is full goes on although nobody has heard that its parked events were dropped", async () => {
