@@ -82,6 +82,8 @@ it("takes the 400 of a chat whose webhook is gone as one about the target, and n
   for (const id of ["parse", "text", "attachment"]) expect(isOfContent(400, ofMattermost(id))).toBe(true);
   const ofRocketChat = '{"success":false,"error":"Invalid integration id or token provided."}';
   expect(isOfContent(400, ofRocketChat)).toBe(false);
+  expect(isOfContent(400, "user_not_found")).toBe(false);
+  expect(isOfContent(400, "no user_not_found here")).toBe(true);
   for (const status of [400, 413, 422]) expect(isOfContent(status, "invalid_payload")).toBe(true);
   expect(isOfContent(404, "no_service")).toBe(false);
 });

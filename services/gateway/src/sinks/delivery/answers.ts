@@ -98,11 +98,12 @@ function errorText({ status, body }: ReceivedAnswer, stated: string | undefined)
 /** Statuses that are about a request's content. Others of 4xx are about the target: its address, or the right to call it. */
 const aboutContent: readonly number[] = [400, 409, 413, 415, 422];
 
-/** What Mattermost and Rocket.Chat answer with 400, too, when a webhook is gone, or the user or channel that it posts as or to. */
+/** What Slack, Mattermost and Rocket.Chat answer with 400, too, when a webhook is gone, or the user or channel that it posts as or to. */
 const aboutWebhook =
-  /web\.incoming_webhook\.(?:invalid|disabled|user|channel|permissions)|Invalid integration id or token/;
+  /: user_not_found$|web\.incoming_webhook\.(?:invalid|disabled|user|channel|permissions)|Invalid integration id or token/;
 
-/** Whether an answer is about what a request says, and not about the target. */
-export function isAboutContent({ status, error }: Refused): boolean {
-  return status !== undefined && aboutContent.includes(status) && !aboutWebhook.test(error);
+/** Whether an answer is about what a request says, and not about the target. An event that can't be written needs none. */
+export function isAboutContent({ status, isFinal, error }: Refused): boolean {
+  if (status === undefined) return isFinal;
+  return aboutContent.includes(status) && !aboutWebhook.test(error);
 }

@@ -164,9 +164,13 @@ it("waits with an event that is refused in another way between two good tests", 
   expect([on.parked, on.delivered]).toEqual([[], [1]]);
 });
 
-it("parks an event that can't be written", async () => {
+it.each<[string, Partial<Format>]>([
+  ["", {}],
+  [" to a chat", { isTestSeen: true }],
+])("parks an event that can't be written%s", async (_, more) => {
   const odd: Format = {
     ...formats.webhook,
+    ...more,
     open(...opened) {
       const webhook = formats.webhook.open(...opened);
       return {
