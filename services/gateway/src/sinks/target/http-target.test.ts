@@ -3,6 +3,7 @@ import { createServer } from "node:https";
 import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { testCertificate } from "@tapedeck/shared/testing/certificates";
 import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
+import { version } from "@tapedeck/shared/version";
 import { afterEach, expect, it, vi } from "vitest";
 import { type Receiver, startReceiver } from "../testing/receiver.ts";
 import { HttpTarget } from "./http-target.ts";
@@ -32,6 +33,12 @@ it("posts to a host that the settings allow, over one connection", async () => {
   expect(answers[0]).toMatchObject({ type: "answer", status: 202, retryAfter: "3", body: Buffer.from("taken") });
   expect(receiver.requests[0]?.headers).toMatchObject({ "x-one": "1", "content-length": "2" });
   expect(receiver.connections).toBe(1);
+});
+
+it("says what it is, unless the sink has a header that does", async () => {
+  const { receiver, target } = await targetOf(({ url }) => url, ["127.0.0.1"]);
+  for (const headers of [{}, { "User-Agent": "ours" }]) await target.post({ body, headers }, never);
+  expect(receiver.requests.map(({ headers: sent }) => sent["user-agent"])).toEqual([`tapedeck/${version}`, "ours"]);
 });
 
 it("does not follow a redirect", async () => {

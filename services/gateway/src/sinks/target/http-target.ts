@@ -4,6 +4,7 @@ import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, request a
 import { Agent as HttpsAgent, request as requestHttps } from "node:https";
 import type { LookupFunction } from "node:net";
 import { LinkedController } from "@tapedeck/shared/sync/linked-controller";
+import { version } from "@tapedeck/shared/version";
 import { isPublicAddress } from "./address-rules.ts";
 import { type AllowedHosts, isAllowedHost, refusedAddress, targetError } from "./target-url.ts";
 
@@ -94,7 +95,8 @@ export class HttpTarget implements Disposable {
       method: "POST",
       agent: this.#agent,
       signal,
-      headers: { ...headers, "content-length": String(body.byteLength) },
+      // Some targets refuse requests without the first one. A header of the sink's own replaces it.
+      headers: { "user-agent": `tapedeck/${version}`, ...headers, "content-length": String(body.byteLength) },
     };
     const request = (this.#url.protocol === "https:" ? requestHttps : requestHttp)(this.#url, options);
     const answer = answerTo(request, this.#timeoutMs);
