@@ -32,6 +32,19 @@ it("changes an entry only at the revision that is expected", async () => {
   expect(await store.put(key, { position: "d" }, { revision })).toBeGreaterThan(revision);
 });
 
+it("lists an entry once that is written while it reads", async () => {
+  const [store] = stores;
+  const keyOf = (number: number) => ({ workspace: "busy", sink: `hook${number}`, type: "sink" }) as const;
+  for (let number = 0; number < 100; number++) await store.put(keyOf(number), { time: 0 });
+  for (let number = 0; number < 20; number++) {
+    const listing = store.all(["sink"]);
+    await store.put(keyOf(number), { time: 1 });
+    const names = (await listing).filter(({ workspace }) => workspace === "busy").map(({ sink }) => sink);
+    expect(names).toEqual([...new Set(names)]);
+    expect(names).toHaveLength(100);
+  }
+});
+
 it("has one owner at a time, whose time ends without a write", async () => {
   const [store] = stores;
   const revision = await store.own("one", { revision: 0, ttlMs: 1_000 });

@@ -83,7 +83,7 @@ export class SinkStore {
 
   /** The entries of these types, of one sink if it is given. Empty where there never was a sink. */
   async all(types: readonly SinkEntryType[], of?: SinkName): Promise<readonly SinkEntry[]> {
-    const found: SinkEntry[] = [];
+    const found = new Map<string, SinkEntry>();
     for (const type of types) {
       const isOne = type !== "parked";
       const filter =
@@ -92,10 +92,13 @@ export class SinkStore {
         const message = await this.#get({ seq, next_by_subj: filter });
         if (message === undefined) break;
         seq = message.seq + 1;
-        found.push(...entriesIn(message));
+        // An entry that is written while this reads comes again, or its end does.
+        const entry = entryIn(message);
+        if (entry === undefined) found.delete(message.subject);
+        else found.set(message.subject, entry);
       }
     }
-    return found;
+    return [...found.values()];
   }
 
   /** Undefined: there is none. The revision is also that of an entry that was removed. */
@@ -201,11 +204,11 @@ export class SinkStore {
 
 type EntryQuery = { readonly last_by_subj: string } | { readonly seq: number; readonly next_by_subj: string };
 
-/** None for the end of one, and for what is not Tapedeck's. */
-function entriesIn({ subject, seq, data }: Pick<StoredMsg, "subject" | "seq" | "data">): readonly SinkEntry[] {
+/** Undefined for the end of one, and for what is not Tapedeck's. */
+function entryIn({ subject, seq, data }: Pick<StoredMsg, "subject" | "seq" | "data">): SinkEntry | undefined {
   const key = sinkKeyOf(subject);
   const value = valueIn(data);
-  return key === undefined || value === undefined ? [] : [{ ...key, revision: seq, value }];
+  return key === undefined || value === undefined ? undefined : { ...key, revision: seq, value };
 }
 
 function valueIn(data: Uint8Array): unknown {
