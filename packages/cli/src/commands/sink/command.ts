@@ -77,9 +77,10 @@ Examples:
   tapedeck sink add traces https://collector.example/v1/traces --format otlp
   tapedeck sink add team https://hooks.slack.com/services/T0/B0/x --format slack`,
     )
-    .action(async (name: string, url: string, options: AddOptions) =>
-      (await import("./run.ts")).addSink(name, url, options),
-    );
+    .action(async (name: string, url: string, options: AddOptions, command: Command) => {
+      const isNarrowed = command.getOptionValueSource("source") === "env";
+      await (await import("./run.ts")).addSink(name, url, options, isNarrowed);
+    });
 
 const listCommand = () =>
   where(new Command("list"))

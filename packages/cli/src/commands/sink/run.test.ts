@@ -1,6 +1,14 @@
-import { expect, it } from "vitest";
-import { jsonObject } from "./command.ts";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, expect, it, vi } from "vitest";
+import { jsonObject, sinkCommand } from "./command.ts";
 import { retriedText } from "./run.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+  vi.unstubAllEnvs();
+});
 
 const delivered = { position: "1", outcome: "delivered" as const, status: 200, error: null };
 const unsent = { ...delivered, status: null };
@@ -22,4 +30,30 @@ it("a template that is no JSON is refused with the place where it breaks", () =>
     /^Expected a JSON object, such as \{"content": "\{\{text\}\}"\}: .*position 20/,
   );
   expect(() => jsonObject('["{{text}}"]')).toThrow(/^Expected a JSON object, such as \S+ "\S+"\}\.$/);
+});
+
+it("a sink that TAPEDECK_SOURCE narrows says that, and one of a flag does not", async () => {
+  const bodies: unknown[] = [];
+  const server = createServer(async (request, response) => {
+    bodies.push(JSON.parse(Buffer.concat(await request.toArray()).toString()));
+    response.setHeader("content-type", "application/json");
+    response.end(JSON.stringify({ name: "ci", target: "https://hooks.example", position: "383600-t3k9x2" }));
+  });
+  await using stack = new AsyncDisposableStack();
+  stack.defer(() => server.closeAllConnections());
+  stack.defer(() => void server.close());
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  vi.spyOn(process.stdout, "write").mockReturnValue(true);
+  const errors = vi.spyOn(process.stderr, "write").mockReturnValue(true);
+  const add = async (...flags: readonly string[]) => {
+    errors.mockClear();
+    await sinkCommand().parseAsync(["add", "ci", "https://hooks.example/", "--url", url, ...flags], { from: "user" });
+    return errors.mock.calls.join("");
+  };
+  vi.stubEnv("TAPEDECK_SOURCE", "alice/shop");
+  expect(await add()).toMatch(/only events of alice\/shop, as TAPEDECK_SOURCE is set/);
+  expect(await add("--source", "bob/shop")).toBe("");
+  expect(bodies).toMatchObject([{ filter: { sources: ["alice/shop"] } }, { filter: { sources: ["bob/shop"] } }]);
 });

@@ -63,7 +63,8 @@ const noneParked = "No events are parked.";
 const sinks = "/api/v1/sinks";
 const pathOf = (name: string, call = "") => `${sinks}/${encodeURIComponent(name)}${call}`;
 
-export async function addSink(name: string, target: string, options: AddOptions): Promise<void> {
+/** `isNarrowed`: a variable of the environment chose its sources. */
+export async function addSink(name: string, target: string, options: AddOptions, isNarrowed: boolean): Promise<void> {
   const {
     url,
     json,
@@ -86,6 +87,11 @@ export async function addSink(name: string, target: string, options: AddOptions)
   const own = { ...secret, ...(cdevents && { cdevents }), ...(live && { live }), ...(template && { template }) };
   const body = { name, target, format, mode, start, headers, filter: filterOf(filter), ...own };
   const added = await apiAt(url).send<Sink & { readonly secret?: string }>("POST", sinks, body);
+  // The variable is meant for what is typed today, and a sink stays.
+  if (isNarrowed) {
+    const chosen = filter.source?.join(", ");
+    printError(`It gets only events of ${chosen}, as TAPEDECK_SOURCE is set: for all, unset it and add the sink anew.`);
+  }
   if (json) {
     printJson(added);
     return;
