@@ -115,6 +115,22 @@ it("parks an event that its target refuses, goes on, and retries it by hand", as
   expect((await gateway.call("GET", "/hook/parked")).body.items).toEqual([]);
 });
 
+it("parks an event no longer that is accepted after a rewind", async () => {
+  const { on, receiver, alice } = await harness();
+  const gateway = stack.use(await on.gateway());
+  receiver.answer = (request) => ({ status: has(2)(request) || has(3)(request) ? 422 : 200 });
+  await alice.append(4);
+  await gateway.add("hook", receiver);
+  await until(async () => (await gateway.sink("hook"))?.parked === 2, { message: "the parked events" });
+  receiver.answer = (request) => ({ status: has(3)(request) ? 422 : 200 });
+  await gateway.call("POST", "/hook/rewind", { to: "start" });
+  await until(async () => (await gateway.sink("hook"))?.parked === 1, { message: "the event to be accepted" });
+  await until(() => ordinals(receiver.accepted).filter((ordinal) => ordinal === 4).length === 2, {
+    message: "the rest",
+  });
+  expect((await gateway.call("GET", "/hook/parked")).body.items).toMatchObject([{ event: "s.v1.3" }]);
+});
+
 it("parks nothing while its target is not well", async () => {
   const { on, receiver, alice } = await harness();
   const gateway = stack.use(await on.gateway());
@@ -180,7 +196,9 @@ it("is counted no more once it is removed", async () => {
   const gateway = stack.use(await on.gateway());
   await alice.append(1);
   for (const name of ["hook", "other"]) await gateway.add(name, receiver);
-  const counted = async () => [...(await gateway.metrics()).matchAll(/sink_(?:events|requests)_total\{.*sink="(\w+)"/g)];
+  const counted = async () => [
+    ...(await gateway.metrics()).matchAll(/sink_(?:events|requests)_total\{.*sink="(\w+)"/g),
+  ];
   const names = async () => [...new Set((await counted()).map(([, name]) => name))].toSorted();
   await until(async () => (await names()).length === 2, { message: "both to be counted" });
   await gateway.call("DELETE", "/hook");

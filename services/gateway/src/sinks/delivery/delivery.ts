@@ -17,8 +17,8 @@ import { type AnswerClass, classOf, isAboutContent, outcomeOf, type Refused, unw
 import { maxBytesPerRequest, maxEventsPerRequest, maxTries, type SinkTimes, triesOfBatch } from "./times.ts";
 
 export type DeliveryListener = {
-  /** Everything up to this offset is accepted or parked. */
-  readonly delivered: (offset: Offset, events: number) => void;
+  /** Everything up to this offset is accepted or parked. `accepted`: what has been accepted of it since the last call. */
+  readonly delivered: (offset: Offset, accepted: readonly SinkEvent[]) => void;
   readonly attempted: (outcome: SendOutcome) => void;
   /** Something is refused; undefined: something was accepted again. */
   readonly failing: (refused: Refused | undefined) => void;
@@ -78,14 +78,14 @@ export class Delivery {
       const { covered, refused, count, request, isSent } = await this.#send(readable, signal);
       if (refused === undefined) {
         const last = chunk.at(-1);
-        if (last !== undefined) listener.delivered(last.offset, readable.length);
+        if (last !== undefined) listener.delivered(last.offset, readable);
         rest = rest.slice(chunk.length);
         if (isSent) this.#accepted();
         continue;
       }
       const before = readable[covered - 1]?.recorded.offset;
       if (before !== undefined) {
-        listener.delivered(before, covered);
+        listener.delivered(before, readable.slice(0, covered));
         this.#accepted();
         rest = rest.filter(({ offset }) => offset > before);
       }
@@ -175,7 +175,7 @@ export class Delivery {
       if (verdict !== "wait" && !isAccepted) await listener.park(first, verdict, this.#tries, signal);
       if (signal.aborted) return undefined;
       if (verdict !== "wait") {
-        listener.delivered(first.recorded.offset, isAccepted ? 1 : 0);
+        listener.delivered(first.recorded.offset, isAccepted ? [first] : []);
         this.#accepted();
         return first.recorded.offset;
       }

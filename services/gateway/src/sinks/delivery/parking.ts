@@ -105,4 +105,15 @@ export class Parking {
     }, signal);
     if (!signal.aborted) this.#positions.add(position);
   }
+
+  /** What was parked before a rewind, and is accepted now, is parked no longer. Never rejects: what stays can be dropped by hand. */
+  async accepted(events: readonly SinkEvent[]): Promise<void> {
+    if (this.count === 0) return;
+    for (const { position } of events) {
+      if (!this.#positions.has(position)) continue;
+      const removed = this.#store.remove({ ...this.#sink, type: "parked", place: position });
+      if (await removed.catch(() => undefined)) this.#positions.delete(position);
+      this.#changed.ring();
+    }
+  }
 }

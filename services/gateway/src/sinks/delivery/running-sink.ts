@@ -10,7 +10,7 @@ import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import { LinkedController } from "@tapedeck/shared/sync/linked-controller";
 import { ulid } from "ulid";
 import { cursorIn, definitionIn, type SendOutcome, type SinkDefinition, type SinkStatus } from "../definition.ts";
-import type { CauseOf } from "../format/format.ts";
+import type { CauseOf, SinkEvent } from "../format/format.ts";
 import { formatOf } from "../format/formats.ts";
 import type { SinkSettings } from "../settings.ts";
 import { HttpTarget } from "../target/http-target.ts";
@@ -199,9 +199,9 @@ export class RunningSink implements AsyncDisposable {
       target,
       times,
       listener: {
-        delivered: (offset, events) => {
+        delivered: (offset, accepted) => {
           cursor.delivered(offset);
-          counts.delivered(this.#name, events);
+          this.#accepted(accepted, parking);
         },
         attempted: (outcome) => counts.attempted(this.#name, outcome),
         failing: (refused) => this.#failing(refused),
@@ -320,6 +320,11 @@ export class RunningSink implements AsyncDisposable {
   async #isRemoved(): Promise<boolean> {
     if (this.#definition.epoch === undefined) return false;
     return definitionIn((await this.#deps.store.get(this.#key("sink"))).value) === undefined;
+  }
+
+  #accepted(events: readonly SinkEvent[], parking: Parking): void {
+    this.#deps.counts.delivered(this.#name, events.length);
+    void parking.accepted(events);
   }
 
   #failing(refused: Refused | undefined): void {
