@@ -61,6 +61,8 @@ export class RunningSink implements AsyncDisposable {
   #parking: Parking | undefined;
   /** The events that are being delivered. */
   #inHand: readonly HeldEvent[] = [];
+  /** Since when a request is tried that was due, and belongs to no event. */
+  #overdueSince: number | undefined;
   /** The end of the log is reached, and everything before it was delivered. */
   #isIdle = false;
   #failure: (Pick<SinkStatus, "failure"> & { readonly error: string; readonly since: Date }) | undefined;
@@ -80,7 +82,7 @@ export class RunningSink implements AsyncDisposable {
   async figures(): Promise<SinkFigures> {
     const parked = this.#parking?.count ?? 0;
     if (this.#isIdle || this.#log === undefined || this.#cursor === undefined) {
-      return { lagEvents: 0, lagSeconds: 0, parked };
+      return { lagEvents: 0, lagSeconds: secondsSince(this.#overdueSince), parked };
     }
     const { offset } = this.#cursor;
     const { lastOffset } = await this.#log.bounds();
@@ -90,7 +92,7 @@ export class RunningSink implements AsyncDisposable {
       ?.recordedAt.getTime();
     return {
       lagEvents: Math.max(0, messagesBetween(offset, lastOffset)),
-      lagSeconds: recordedAt === undefined ? 0 : Math.max(0, Math.round((Date.now() - recordedAt) / 1_000)),
+      lagSeconds: secondsSince(recordedAt),
       parked,
     };
   }
@@ -267,16 +269,26 @@ export class RunningSink implements AsyncDisposable {
     const next = this.#gathered(gatherer, cursor);
     for (;;) {
       const due = delivery.dueAt();
-      if (due === undefined) return next;
+      if (due === undefined) {
+        this.#overdueSince = undefined;
+        return next;
+      }
       // While it is behind, events decide: their times are earlier than now. Where the log's clock is ahead of this one, they are later.
       const untilDueMs = Math.min(due - Date.now(), this.#deps.times.messageMs);
       const waitMs = Math.max(untilDueMs + lateMs, this.#isIdle ? 0 : lateMs);
       using isOver = new LinkedController(over);
       const events = await Promise.race([next, delay(waitMs, isOver.signal).then(() => "due" as const)]);
       isOver.abort();
-      if (events !== "due") return events;
+      if (events !== "due") {
+        this.#overdueSince = undefined;
+        return events;
+      }
       if (over.aborted) return next;
-      if (this.#isIdle && (await delivery.deliverDue(Math.max(due, Date.now() - lateMs), over))) cursor.remembered();
+      if (!this.#isIdle) continue;
+      this.#overdueSince ??= Date.now();
+      if (!(await delivery.deliverDue(Math.max(due, Date.now() - lateMs), over))) continue;
+      this.#overdueSince = undefined;
+      cursor.remembered();
     }
   }
 
@@ -350,4 +362,8 @@ export class RunningSink implements AsyncDisposable {
   #key(type: SinkKey["type"]): SinkKey {
     return { ...this.#name, type };
   }
+}
+
+function secondsSince(ms: number | undefined): number {
+  return ms === undefined ? 0 : Math.max(0, Math.round((Date.now() - ms) / 1_000));
 }

@@ -84,6 +84,22 @@ it("a message that waits is sent at the end of its minute, also when the log's c
   }
 });
 
+it("a message that its chat refuses at the end of its minute counts as behind until it is accepted", async () => {
+  await using harness = await startSinkHarness();
+  await using receiver = await startReceiver();
+  await using gateway = await harness.gateway({}, { messageMs: 1_500 });
+  await gateway.add("team", receiver, { format: "slack" });
+  const alice = harness.writer("alice");
+  await record(alice, "failed");
+  await until(() => receiver.requests.length === 1, { message: "the failure" });
+  receiver.answer = () => ({ status: 404, body: "no_service" });
+  await record(alice, "succeeded");
+  const lag = async () => Number(/sink_lag_seconds\{.*sink="team".*\} (\d+)/.exec(await gateway.metrics())?.[1]);
+  await until(async () => receiver.requests.length > 2 && (await lag()) > 0, { message: "the lag" });
+  receiver.answer = () => ({ status: 200 });
+  await until(async () => (await lag()) === 0, { message: "the end of the lag" });
+});
+
 it("a busy morning gives one message a source and minute, whatever happens at the same time", async () => {
   await using harness = await startSinkHarness();
   await using receiver = await startReceiver();
