@@ -36,9 +36,9 @@ it("lists an entry once that is written while it reads", async () => {
   const [store] = stores;
   const keyOf = (number: number) => ({ workspace: "busy", sink: `hook${number}`, type: "sink" }) as const;
   for (let number = 0; number < 100; number++) await store.put(keyOf(number), { time: 0 });
-  for (let number = 0; number < 20; number++) {
+  for (let time = 1; time <= 3; time++) {
     const listing = store.all(["sink"]);
-    await store.put(keyOf(number), { time: 1 });
+    for (let number = 0; number < 100; number++) await store.put(keyOf(number), { time });
     const names = (await listing).filter(({ workspace }) => workspace === "busy").map(({ sink }) => sink);
     expect(names).toEqual([...new Set(names)]);
     expect(names).toHaveLength(100);
