@@ -99,7 +99,8 @@ export function severalSources(sources: readonly string[], example = ""): Comman
   return new CommandError(`several sources match: choose one with -s (${names.join(", ")}${more}).${line}`);
 }
 
-function unreachable(base: string, error: unknown): CommandError {
+/** Why `fetch` got no answer, and what to do. */
+export function unreachable(base: string, error: unknown): CommandError {
   const { code, message } = ((error as Error).cause ?? {}) as NodeJS.ErrnoException;
   return isCertificateFault(code) ? new UntrustedCertificate(base, message, urlTrustAdvice) : nobodyAnswers(base, code);
 }

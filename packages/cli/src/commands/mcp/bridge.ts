@@ -1,5 +1,5 @@
 import { createParser } from "eventsource-parser";
-import { nobodyAnswers } from "../../api/api.ts";
+import { unreachable } from "../../api/api.ts";
 
 // Messages of stdio, one a line, go to the server's /mcp as they are, and its answers come back as they are. The server stands
 // for itself: which tools there are, and which revision of the protocol, is decided there.
@@ -64,8 +64,7 @@ export class McpBridge {
     const sending = this.#send(line, message, abort.signal)
       .catch((error: unknown) => {
         if (abort.signal.aborted || id === undefined) return;
-        const { code } = ((error as Error).cause ?? {}) as NodeJS.ErrnoException;
-        this.#refuse(id, codes.server, nobodyAnswers(this.#options.base, code).message);
+        this.#refuse(id, codes.server, unreachable(this.#options.base, error).message);
       })
       .finally(() => {
         this.#sending.delete(sending);
@@ -93,8 +92,21 @@ export class McpBridge {
       this.#options.write(text.replace(/\s*\n\s*/g, " "));
     };
     if (response.headers.get("content-type")?.startsWith("text/event-stream")) {
-      const parser = createParser({ onEvent: ({ data }) => take(data) });
-      for await (const text of response.body?.pipeThrough(new TextDecoderStream()) ?? []) parser.feed(text);
+      let isAnswered = false;
+      const parser = createParser({
+        onEvent: ({ data }) => {
+          isAnswered ||= isAnswerTo(id, data);
+          take(data);
+        },
+      });
+      try {
+        for await (const text of response.body?.pipeThrough(new TextDecoderStream()) ?? []) parser.feed(text);
+      } catch (error) {
+        if (signal.aborted) throw error;
+      }
+      // A server that is stopped, or a proxy, may end it early: an assistant would wait for ever.
+      if (!isAnswered && id !== undefined)
+        this.#refuse(id, codes.server, `${base} ended the connection before its answer: ask again`);
       return;
     }
     const text = await response.text();
@@ -122,6 +134,16 @@ export class McpBridge {
 
 function isHeader(value: unknown): boolean {
   return typeof value === "string" && /^[\x21-\x7e]+$/.test(value);
+}
+
+/** Notifications may come before the answer. */
+function isAnswerTo(id: Message["id"], text: string): boolean {
+  try {
+    const read = JSON.parse(text) as Readonly<Record<string, unknown>>;
+    return read.id === id && ("result" in read || "error" in read);
+  } catch {
+    return false;
+  }
 }
 
 function versionIn(text: string): string | undefined {
