@@ -16,7 +16,7 @@ export const getState = tool({
       .describe("`alice/shop`, or with `/upstream`. Default: that of `session`, or the only source there is."),
     session: sessionField.optional().describe("The state of this session. Default: the newest of the source."),
     at: atField,
-    path: textField.optional().describe("Only a part of the state, such as `v1.deployState`."),
+    path: textField.max(1_000).optional().describe("Only a part of the state, such as `v1.deployState`."),
     tokens: tokensField,
   }),
   async answer({ source: named, session, at, path, tokens }, call) {

@@ -18,6 +18,14 @@ it("shows the size of what lies too deep to fit, and never more than was asked f
   expect(outline(state, 200).json).toBe('{"v1":{"builds":"{… 99: a0, a1, a2, a3, a4, a5, a6, a7}"},"v2":null}');
 });
 
+it("finds a part whose name has dots", () => {
+  const artifacts = { "gcr.io/shop/web": { status: "Complete" }, "gcr.io/shop/web.v2": "Failed", gcr: { io: "other" } };
+  expect(valueAt({ v1: { artifacts } }, "v1.artifacts.gcr.io/shop/web")).toEqual({ status: "Complete" });
+  expect(valueAt({ v1: { artifacts } }, "v1.artifacts.gcr.io/shop/web.status")).toBe("Complete");
+  expect(valueAt({ v1: { artifacts } }, "v1.artifacts.gcr.io/shop/web.v2")).toBe("Failed");
+  expect(valueAt({ v1: { artifacts } }, "v1.artifacts.gcr.io")).toBe("other");
+});
+
 it("finds the part at a path, and nothing that objects have by themselves", () => {
   expect(valueAt(state, "v1.builds.a7.status")).toBe("Complete");
   expect(valueAt({ list: ["x"] }, "list.0")).toBe("x");

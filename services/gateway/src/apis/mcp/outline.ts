@@ -36,10 +36,18 @@ function sizeOf(value: unknown): unknown {
   return names.length === 0 ? value : `{… ${names.length}: ${names.slice(0, 8).join(", ")}}`;
 }
 
-/** The value at a path such as "v1.buildState.artifacts" or "pods.0"; undefined: there is none. */
+/**
+ * The value at a path such as "v1.buildState.artifacts" or "pods.0"; undefined: there is none. Names may have dots themselves,
+ * as images have: "v1.buildState.artifacts.gcr.io/shop/web".
+ */
 export function valueAt(value: unknown, path: string): unknown {
-  return path.split(".").reduce<unknown>((inner, name) => {
-    if (typeof inner !== "object" || inner === null) return undefined;
-    return ownValue(inner as Record<string, unknown>, name);
-  }, value);
+  if (typeof value !== "object" || value === null) return undefined;
+  const named = (name: string) => ownValue(value as Record<string, unknown>, name);
+  const whole = named(path);
+  if (whole !== undefined) return whole;
+  for (let dot = path.indexOf("."); dot >= 0; dot = path.indexOf(".", dot + 1)) {
+    const found = valueAt(named(path.slice(0, dot)), path.slice(dot + 1));
+    if (found !== undefined) return found;
+  }
+  return undefined;
 }
