@@ -1,4 +1,4 @@
-import { Session, Source } from "@tapedeck/proto/tapedeck/v1/lists";
+import { Operation, Session, Source } from "@tapedeck/proto/tapedeck/v1/lists";
 import type { EventJson } from "@tapedeck/shared/events/json";
 import { eventPosition } from "@tapedeck/shared/testing/positions";
 import { expect, it } from "vitest";
@@ -28,7 +28,12 @@ const printed = (sequence: number): EventJson => ({
 });
 
 /** An answer, and the pages that were asked for. `at` of a list is the position that it is answered with. */
-async function answerOf(tool: Tool, args: object, pages: (request: EventsPageRequest) => EventsPage) {
+async function answerOf(
+  tool: Tool,
+  args: object,
+  pages: (request: EventsPageRequest) => EventsPage,
+  failed: { readonly items: readonly Operation[]; readonly next_page: string } = { items: [], next_page: "" },
+) {
   const requests: EventsPageRequest[] = [];
   const events = async (request: EventsPageRequest) => {
     if (request.after === "now") return { items: [], position: at(99) };
@@ -43,7 +48,7 @@ async function answerOf(tool: Tool, args: object, pages: (request: EventsPageReq
   const lists = {
     sources: list(Source.fromPartial({ source: "default/alice/shop/skaffold" })),
     sessions: list(Session.fromPartial({ source: "default/alice/shop/skaffold", session: "s", start_position: at(1) })),
-    operations: async () => ({ items: [], next_page: "", position: at(99) }),
+    operations: async () => ({ ...failed, position: at(99) }),
   };
   const context = { workspace: "default", signal: new AbortController().signal };
   const call = { context, apis: { tapedeck: { events, lists } }, page: "", waits: () => {} } as unknown as McpCall;
@@ -98,4 +103,31 @@ it.each([
   };
   expect(await ends(30, 10)).toBe(at(10));
   expect((await ends(10, 30)) < at(10)).toBe(true);
+});
+
+it("errors that are not shown are counted, and where they are is said", async () => {
+  const build = (index: number) =>
+    Operation.fromPartial({ kind: "build", subject: `web${index}`, outcome: "failed", error: "no" });
+  const answer = async (count: number, next_page = "") => {
+    const items = Array.from({ length: count }, (_, index) => build(index));
+    const none = () => ({ items: [], position: at(10) });
+    return (await answerOf(readOutput, { session: "s" }, none, { items, next_page })).text;
+  };
+  const where = 'Call `search_events` with session s and kinds ["*.failed"].';
+  expect(await answer(5)).not.toContain("older errors");
+  expect(await answer(7)).toContain(`Left out: older errors: 2. ${where}`);
+  expect(await answer(50, "next")).toContain(`Left out: older errors: 45 or more. ${where}`);
+});
+
+it("output of others only is not taken for all that there is, and none is skipped in the next call", async () => {
+  let newest = 9_000;
+  const others = () => {
+    const items = Array.from({ length: 200 }, (_, index) => printed(newest - 199 + index));
+    newest -= 200;
+    return { items, position: at(9_000) };
+  };
+  const { text } = await answerOf(readOutput, { session: "s", subject: "web" }, others);
+  expect(text).not.toContain("No output is recorded");
+  expect(text).toContain(`None of the output from position ${at(7_001)} on belongs to it.`);
+  expect(text).toContain(`and with before ${at(7_001)}.`);
 });

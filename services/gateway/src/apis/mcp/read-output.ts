@@ -59,9 +59,14 @@ export const readOutput = tool({
     const selection = { subject, before, maxBytes: answer.left };
     const near = await newestLines(call, scope, selection);
     // It may be recorded long after the loop.
-    const isMissing = near.lines.length === 0 && scope.until !== undefined;
+    const isMissing = near.lines.length === 0 && near.first === undefined && scope.until !== undefined;
     const found = isMissing ? await newestLines(call, { ...scope, until: undefined }, selection) : near;
-    if (found.lines.length === 0) answer.add("No output is recorded there.");
+    if (found.lines.length === 0)
+      answer.add(
+        found.first === undefined
+          ? "No output is recorded there."
+          : `None of the output from position ${found.first} on belongs to it.`,
+      );
     addNewest(answer, found, `Output${before === undefined ? ", up to the newest" : ` before ${before}`}:`);
     if (found.first !== undefined) answer.leaveOut(`earlier output. Ask as below, and with before ${found.first}.`);
     return answer.end({ position: scope.at, again: call.again(pinned), page: scope.page });
@@ -126,19 +131,25 @@ async function scopeOf({ apis, context, page }: McpCall, name: string, at: strin
 }
 
 const maxErrors = 5;
+/** How many are counted. */
+const maxFailed = 50;
 const maxErrorLines = 5;
 
 /** The steps that failed, with the line that says why. */
 async function addErrors(answer: Answer, { apis, context }: McpCall, { session, loop, at }: Scope): Promise<void> {
-  const request = { session: [session], outcome: ["failed"], ...loop, limit: 50, at };
-  const { items } = await listsJson(apis.tapedeck.lists).operations(context, request);
-  const failed = (items as AnswerOf<"Operation">[]).filter(({ kind }) => kind !== "loop").slice(0, maxErrors);
+  const request = { session: [session], outcome: ["failed"], ...loop, limit: maxFailed, at };
+  const { items, nextPage } = await listsJson(apis.tapedeck.lists).operations(context, request);
+  const all = (items as AnswerOf<"Operation">[]).filter(({ kind }) => kind !== "loop");
+  const failed = all.slice(0, maxErrors);
   answer.section({
     heading: "Errors, the newest first:",
     entries: failed.map(failureText),
     rest: (count) => `${count === 0 ? "a part" : count} of the errors. Ask with more \`tokens\`, or \`why_failed\`.`,
     keeping: answer.left / 2,
   });
+  const older = `${all.length - failed.length}${nextPage === undefined ? "" : " or more"}`;
+  if (older !== "0")
+    answer.leaveOut(`older errors: ${older}. Call \`search_events\` with session ${session} and kinds ["*.failed"].`);
 }
 
 /** A step that failed, and the lines that say why. */
@@ -179,6 +190,7 @@ async function newestLines(
   const filter = { sessions: [scope.session], kinds: textKinds };
   let until = earlierOf(before === undefined ? scope.until : (positionBefore(before) ?? before), scope.at);
   let left = maxBytes - 100;
+  let earliest: string | undefined;
   const events: EventJson[] = [];
   const all = (isMore: boolean): Lines => {
     const lines = linesOf(events);
@@ -208,9 +220,10 @@ async function newestLines(
     }
     const [oldest] = found.items;
     if (oldest === undefined || (found.items.length < pageSize && !found.isCut)) return all(false);
+    earliest = oldest.position;
     until = positionBefore(oldest.position) ?? oldest.position;
   }
-  return { ...all(true), first: events[0]?.position ?? until };
+  return { ...all(true), first: events[0]?.position ?? earliest };
 }
 
 function sizeOf(lines: readonly string[]): number {
