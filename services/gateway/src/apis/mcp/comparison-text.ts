@@ -82,10 +82,14 @@ export function headOf(side: Side): string {
   return `${sourceText(source)}, ${what}: ${took}; began ${startedAt ?? "at an unknown time"}${outcome === null ? "" : `, ended at ${position}`}`;
 }
 
+/** What was recorded of a side and not read. */
+export function addUnread(answer: Answer, { name, unread }: Side): void {
+  for (const sentence of unread) answer.add(`Of ${quoted(name, 100)}: ${sentence}`);
+}
+
 /** What differs, the most likely explanations first. */
 export function addDifferences(answer: Answer, { left, right, differences, equal, omitted }: Comparison): void {
-  for (const { name, unread } of right === null ? [left] : [left, right])
-    for (const sentence of unread) answer.add(`Of ${quoted(name, 100)}: ${sentence}`);
+  for (const side of right === null ? [left] : [left, right]) addUnread(answer, side);
   if (right === null) {
     answer.add("There is no good one before it to compare with.");
     return;

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { AnswerOf } from "../tapedeck/answers.ts";
 import { comparisonJson } from "../tapedeck/compare/comparison-json.ts";
 import { Answer, loopName, sourceText, tokensField } from "./answer.ts";
-import { addDifferences, addSide, headOf } from "./comparison-text.ts";
+import { addDifferences, addSide, addUnread, headOf } from "./comparison-text.ts";
 import { atField, namedSide, subjectFields } from "./named-side.ts";
 import { type McpCall, tool } from "./tool.ts";
 
@@ -59,8 +59,10 @@ export function whyText(
   const answer = new Answer(tokens);
   const { left } = comparison;
   if (how !== undefined) answer.add(how);
-  if (left.failure === null && left.outcome !== "failed") answer.add("Nothing failed in this:", headOf(left));
-  else {
+  if (left.failure === null && left.outcome !== "failed") {
+    answer.add("Nothing failed in this:", headOf(left));
+    addUnread(answer, left);
+  } else {
     addSide(answer, left);
     answer.add("");
     addDifferences(answer, comparison);
