@@ -4,7 +4,9 @@ import { delay } from "@tapedeck/shared/sync/delay";
 import { timeoutSignal } from "@tapedeck/shared/sync/timers";
 import { z } from "zod";
 import { lateOnV2 } from "../skaffold/late-on-v2.ts";
+import type { AnswerOf } from "../tapedeck/answers.ts";
 import { comparisonJson } from "../tapedeck/compare/comparison-json.ts";
+import { listsJson } from "../tapedeck/lists.ts";
 import { allOf } from "../tapedeck/messages.ts";
 import { position, when } from "../tapedeck/parameter-schemas.ts";
 import { Answer, loopName, quoted, sourceText, tokensField } from "./answer.ts";
@@ -59,27 +61,47 @@ type End = {
 
 /** How what ended went, and why. */
 async function endText(call: ToolCall, { event, from, at, tokens }: End): Promise<string> {
-  const { position, source, session = "", kind, outcome, operation } = event;
+  const { position, source, session = "", kind } = event;
   const context = { ...call.context, minPosition: at ?? (await completeAt(call, event)) };
-  const isCommand = kind === "command.finished";
-  if (isCommand && outcome !== "failed") {
+  const isOver = kind === "session.ended" || kind === "session.lost";
+  const over = isOver ? [`${overText[kind]}: ${quoted(event.summary)}.`] : [];
+  const last = isOver ? await lastUnit(call, session, position) : undefined;
+  const command = kind === "command.finished" ? commandOf(event) : last?.kind === "command" ? last : undefined;
+  if (command !== undefined && command.outcome !== "failed") {
     const answer = new Answer(tokens);
-    answer.add(`${sourceText(source)}: command ${quoted(String(operation?.subject ?? ""))} ${outcome ?? "is over"}.`);
+    answer.add(...over, `${sourceText(source)}: command ${quoted(command.subject)} ${howText(command.outcome)}.`);
     const page = { address: `${call.page}/sessions/${session}?at=${position}` };
     return answer.end({ position, again: call.again({ after: from, at: at ?? position }), page });
   }
-  const left = loopOf(event) ?? `${isCommand ? source : session}@${position}`;
+  const lastLoop = last?.kind === "loop" ? loopName(last) : undefined;
+  const left = loopOf(event) ?? lastLoop ?? `${session}@${position}`;
   const comparison = comparisonJson(await call.apis.tapedeck.compare(context, { left, at }));
-  const isOver = kind === "session.ended" || kind === "session.lost";
-  const { unit, position: last } = comparison.left;
-  const isAgain = unit === "loop" && last !== position && !isOver;
-  const how = isOver
-    ? `The process is over: ${quoted(event.summary)}.`
-    : isAgain
-      ? `It ended at ${position} and, tried again, at ${last}. This is how it was then.`
-      : undefined;
+  const { unit, position: end } = comparison.left;
+  const isAgain = unit === "loop" && end !== position && !isOver;
+  const how = isAgain ? `It ended at ${position} and, tried again, at ${end}. This is how it was then.` : over[0];
   const again = `${call.again({ after: from, at: comparison.position })}${laterOutput(comparison)}`;
   return whyText(call, comparison, tokens, { position, again, how });
+}
+
+const overText = {
+  "session.ended": "The process is over",
+  "session.lost": "The process is recorded no longer, and whether it goes on is not known",
+} as const;
+
+function commandOf({ operation, outcome }: EventJson) {
+  return { subject: String(operation?.subject ?? ""), outcome: outcome ?? null };
+}
+
+function howText(outcome: string | null): string {
+  if (outcome === "succeeded") return "succeeded";
+  return outcome === "canceled" ? "was canceled" : "has no known outcome";
+}
+
+/** The last loop or command of a process. What failed before may have been good again since. Undefined: it had none. */
+async function lastUnit({ apis, context }: McpCall, session: string, at: string) {
+  const request = { session: [session], kind: ["loop" as const, "command" as const], limit: 1, at };
+  const { items } = await listsJson(apis.tapedeck.lists).operations(context, request);
+  return (items as AnswerOf<"Operation">[])[0];
 }
 
 /** v2 of Skaffold may report a little later what belongs to a loop, such as its rendering. */
