@@ -1,5 +1,5 @@
 import { createWriteStream } from "node:fs";
-import { rename, rm } from "node:fs/promises";
+import { realpath, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
@@ -50,21 +50,29 @@ async function* afterEach<T>(chunks: AsyncIterable<T>, done: () => void): AsyncG
   }
 }
 
-/** There is no such file before all of it is there. */
+/**
+ * There is no such file before all of it is there. The file that a link leads to is replaced, with its permissions; a pipe or a
+ * device is written as it is.
+ */
 export async function writeFile(file: string, from: Readable): Promise<void> {
+  const known = await stat(file).catch(() => undefined);
+  if (known?.isDirectory()) throw new CommandError(`${file} is a folder: give the name of a file in it.`);
+  const isReplaced = known?.isFile() ?? true;
+  const place = known?.isFile() ? await realpath(file) : file;
   // Another export may write the same file.
-  const part = `${file}.${process.pid}.part`;
+  const part = isReplaced ? `${place}.${process.pid}.part` : place;
   using stop = stopSignals();
   try {
-    const to = createWriteStream(part);
+    const to = createWriteStream(part, known === undefined ? {} : { mode: known.mode & 0o777 });
     if (file.endsWith(".gz")) await pipeline(from, createGzip(), to, { signal: stop.signal });
     else await pipeline(from, to, { signal: stop.signal });
-    await rename(part, file);
+    if (isReplaced) await rename(part, place);
   } catch (error) {
-    await rm(part, { force: true });
-    if (stop.signal.aborted) throw new CommandError("stopped: nothing was written.");
+    if (isReplaced) await rm(part, { force: true });
+    if (stop.signal.aborted)
+      throw new CommandError(isReplaced ? "stopped: nothing was written." : "stopped: not everything was written.");
     const isMissing = (error as NodeJS.ErrnoException).code === "ENOENT";
-    throw isMissing ? new CommandError(`there is no folder ${dirname(file)} to write to.`) : error;
+    throw isMissing ? new CommandError(`there is no folder ${dirname(part)} to write to.`) : error;
   }
 }
 

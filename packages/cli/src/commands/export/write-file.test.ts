@@ -1,10 +1,13 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readdirSync, readFileSync } from "node:fs";
+import { lstatSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { Readable } from "node:stream";
 import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, expect, it } from "vitest";
+import { writeFile } from "./run.ts";
 
 const cleanup = new AsyncDisposableStack();
 afterAll(() => cleanup.disposeAsync());
@@ -58,4 +61,37 @@ it("two exports into one file at a time do not disturb each other", async () => 
     expect(readFileSync(file, "utf8")).toBe(content);
   }
   expect(readdirSync(folder)).toEqual(["file"]);
+});
+
+it("the file that a link leads to is replaced, and who may read it stays", async () => {
+  const { folder } = cleanup.use(await temporaryFolder());
+  mkdirSync(join(folder, "own"));
+  const [own, link] = [join(folder, "own", "file"), join(folder, "link")];
+  writeFileSync(own, "earlier", { mode: 0o600 });
+  symlinkSync(own, link);
+  await writeFile(link, Readable.from(["new"]));
+  expect(lstatSync(link).isSymbolicLink()).toBe(true);
+  expect([readFileSync(own, "utf8"), statSync(own).mode & 0o777]).toEqual(["new", 0o600]);
+  expect(readdirSync(join(folder, "own"))).toEqual(["file"]);
+});
+
+it("a pipe is written as it is, and stays one", async () => {
+  const { folder } = cleanup.use(await temporaryFolder());
+  const pipe = join(folder, "pipe");
+  execFileSync("mkfifo", [pipe]);
+  const [read] = await Promise.all([readFile(pipe, "utf8"), writeFile(pipe, Readable.from(["new"]))]);
+  expect(read).toBe("new");
+  expect(lstatSync(pipe).isFIFO()).toBe(true);
+  expect(readdirSync(folder)).toEqual(["pipe"]);
+});
+
+it("a folder in the place of a file is refused before anything is read", async () => {
+  const { folder } = cleanup.use(await temporaryFolder());
+  const from = Readable.from(["new"]);
+  await expect(writeFile(folder, from)).rejects.toThrow(`${folder} is a folder: give the name of a file in it.`);
+  await expect(writeFile(`${folder}/`, from)).rejects.toThrow("is a folder");
+  await expect(writeFile(join(folder, "none", "file"), Readable.from(["new"]))).rejects.toThrow(
+    `there is no folder ${join(folder, "none")} to write to.`,
+  );
+  expect([from.readableDidRead, readdirSync(folder)]).toEqual([false, []]);
 });
