@@ -145,7 +145,8 @@ export class Listeners implements AsyncDisposable {
       tokenRoutes(app, apis.tokens, httpCaller, { authenticate, watch });
       sinkRoutes(app, apis.sinks, httpCaller, watch);
       auditRoutes(app, apis.audit, httpCaller, { watch, limits });
-      mcpRoute(app, apis, httpCaller, { watch, limits, isTls: certificate !== undefined });
+      const { givenPage } = config.sinks;
+      mcpRoute(app, apis, httpCaller, { watch, limits, isTls: certificate !== undefined, page: givenPage });
       await openApiPage(app);
       const needsToken = config.auth !== "none";
       const isTls = certificate !== undefined;

@@ -174,7 +174,7 @@ it.each([
   [undefined, "http://127.0.0.1:7052"],
 ])("takes %s as the address of the page", (written, page) => {
   const reader = settingsReader({ env: { TAPEDECK_GATEWAY_PAGE_URL: written } });
-  expect(sinkSettings(reader, where).page).toBe(page);
+  expect(sinkSettings(reader, where)).toMatchObject({ page, givenPage: written && page });
 });
 
 it.each(["0.0.0.0", "::"])("links to this machine by its name where HTTP listens at %s, with a doubt", (host) => {

@@ -16,6 +16,8 @@ export type SinkSettings = {
   readonly allowed: AllowedHosts;
   /** The address of the page, without a slash at its end, for links. */
   readonly page: string;
+  /** The same where a setting names it. */
+  readonly givenPage?: string | undefined;
   /** Why the page may not be there; undefined: no setting is missing. */
   readonly pageDoubt?: string | undefined;
 };
@@ -59,7 +61,7 @@ export function sinkSettings(
 ): SinkSettings {
   const written = read.string("gateway.pageUrl", undefined, {
     description:
-      "The page's address, for links in what [sinks](sinks.md) send; without it `oidc.pageUrl`, or where HTTP listens, with this machine's name if that is every address.",
+      "The page's address, for links in what [sinks](sinks.md) send and [MCP](mcp.md) answers; without it `oidc.pageUrl`, or where HTTP listens, with this machine's name if that is every address.",
   });
   const given = written ?? known;
   const page = given ?? `${hasTls ? "https" : "http"}://${addressText(dialledAddress(http))}`;
@@ -85,7 +87,11 @@ export function sinkSettings(
     if (isTwice) read.addError(`sinks.${index}.name: ${sink} is listed twice`);
   }
   const pageDoubt = given === undefined ? doubtOf(http, page) : undefined;
-  return { sinks, allowed, page: page.replace(/\/+$/, ""), pageDoubt };
+  return { sinks, allowed, page: withoutSlash(page), givenPage: given && withoutSlash(given), pageDoubt };
+}
+
+function withoutSlash(address: string): string {
+  return address.replace(/\/+$/, "");
 }
 
 const isEveryAddress = (host: string): boolean => ["0.0.0.0", "::", ""].includes(host);

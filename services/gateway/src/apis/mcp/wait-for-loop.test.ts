@@ -103,7 +103,7 @@ it("a process that is recorded no longer is not said to be over", async () => {
   expect(running.text).not.toContain("is over");
 });
 
-it("a command that failed is compared in its own session: another one of the source may have failed, too", async () => {
+it("a command that failed is compared in its own session, not in another one of its source", async () => {
   const failed = event("100-a", "jobs", { kind: "command.finished", outcome: "failed", operation: command });
   expect((await endOf(failed, [])).compared).toBe("s@100-a");
 });

@@ -12,7 +12,7 @@ const nobody: Caller = { workspace: "default", who: "127.0.0.1", kind: "local" }
 const peer = "127.0.0.1";
 
 /** The route, of which a caller may have one stream, before an API that has no events and counts what reaches Skaffold. */
-async function route() {
+async function route(page?: string) {
   const app = fastify();
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "string" }, (_request, body, done) => done(null, body));
@@ -23,7 +23,7 @@ async function route() {
     skaffold: { control: async () => void controlled++ },
   } as unknown as RecordApis;
   const watch = { seen: () => {}, sent: () => {}, failed: (error: unknown) => error as TapedeckError };
-  mcpRoute(app, apis, () => nobody, { watch, limits: { live }, isTls: false });
+  mcpRoute(app, apis, () => nobody, { watch, limits: { live }, isTls: false, page });
   const post = async (body: object, text = JSON.stringify(body)) => {
     const headers = {
       "content-type": "application/json",
@@ -70,4 +70,13 @@ it("a wait of a client of 2025 is one stream", async () => {
   await using on = await route();
   const { text } = await on.post(call("wait_for_loop", { after: "start", at: "383600-t3k9x2" }));
   expect(text).toContain("Nothing has ended");
+});
+
+it("links lead to the page's address that is set, or else to where the gateway was asked", async () => {
+  const linkOf = async (page?: string) => {
+    await using on = await route(page);
+    return /Page: (\S+?)\/sessions/.exec((await on.post(call("search_events", { session: "s1" }))).text)?.[1];
+  };
+  expect(await linkOf("https://tools.example/tapedeck")).toBe("https://tools.example/tapedeck");
+  expect(await linkOf()).toMatch(/^http:\/\/localhost(:80)?$/);
 });

@@ -10,6 +10,8 @@ export type McpRouteOptions = {
   readonly watch: CallWatch;
   readonly limits: Pick<CallerLimits, "live">;
   readonly isTls: boolean;
+  /** The page's address, where a setting names it. Default: as the caller reaches this gateway. */
+  readonly page?: string | undefined;
 };
 
 export const mcpPath = "/mcp";
@@ -25,7 +27,7 @@ export function mcpRoute(
   app: FastifyInstance,
   apis: Pick<RecordApis, "tapedeck" | "skaffold">,
   caller: HttpCaller,
-  { watch, limits, isTls }: McpRouteOptions,
+  { watch, limits, isTls, page: givenPage }: McpRouteOptions,
 ): void {
   const handler = async (request: FastifyRequest, reply: FastifyReply) => {
     if (isBatch(request.body)) return reply.code(400).send(noBatches);
@@ -35,11 +37,12 @@ export function mcpRoute(
     ]);
     const who = caller(request);
     const context = { ...who, signal: whileAuthorized(closedSignal(reply), who) };
-    const page = `${isTls ? "https" : "http"}://${request.headers.host}`;
+    const origin = `${isTls ? "https" : "http"}://${request.headers.host}`;
+    const page = givenPage ?? origin;
     const waits = once(() => limits.live.take({ caller: who, peer: request.ip }, context.signal));
     const mayControl = request.headers[triggerHeader] === "true" && mayAs("controller", who);
     const server = () => mcpServer({ context, apis, page, waits }, { mayControl, failed: watch.failed });
-    const toLibrary = webRequest(request, page, context.signal);
+    const toLibrary = webRequest(request, origin, context.signal);
     // Clients of 2025 get their answers as event streams: one too many is refused before a tool has done anything.
     if (request.method === "POST" && (await isLegacyRequest(toLibrary))) waits();
     const response = await createMcpHandler(server).fetch(toLibrary);
@@ -74,10 +77,10 @@ function once(act: () => void): () => void {
   };
 }
 
-function webRequest({ method, headers, body }: FastifyRequest, page: string, signal: AbortSignal): Request {
+function webRequest({ method, headers, body }: FastifyRequest, origin: string, signal: AbortSignal): Request {
   const given = Object.entries(headers).flatMap(([name, value = []]) =>
     [value].flat().map((one): [string, string] => [name, one]),
   );
   const content = typeof body === "string" ? { body } : {};
-  return new Request(`${page}${mcpPath}`, { method, headers: given, signal, ...content });
+  return new Request(`${origin}${mcpPath}`, { method, headers: given, signal, ...content });
 }
