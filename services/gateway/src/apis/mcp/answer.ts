@@ -9,7 +9,7 @@ import { z } from "zod";
 export const defaultTokens = 4_000;
 
 /** Clients cut answers at 25,000 tokens. */
-const maxTokens = 20_000;
+export const maxTokens = 20_000;
 
 /** Answers have 2.4 to 3.3: ids and positions have fewer bytes in each token than prose. */
 const bytesPerToken = 2.2;

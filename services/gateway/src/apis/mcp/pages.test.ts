@@ -114,9 +114,20 @@ it("errors that are not shown are counted, and where they are is said", async ()
     return (await answerOf(readOutput, { session: "s" }, none, { items, next_page })).text;
   };
   const where = 'Call `search_events` with session s and kinds ["*.failed"].';
-  expect(await answer(5)).not.toContain("older errors");
-  expect(await answer(7)).toContain(`Left out: older errors: 2. ${where}`);
-  expect(await answer(50, "next")).toContain(`Left out: older errors: 45 or more. ${where}`);
+  expect(await answer(5)).not.toContain("older error");
+  expect(await answer(6)).toContain(`Left out: 1 older error. ${where}`);
+  expect(await answer(50, "next")).toContain(`Left out: 45 older errors, or more. ${where}`);
+});
+
+it("the end of a long line is had with more tokens", async () => {
+  const long = { ...printed(8), detail: { text: `${"x".repeat(700)}!\nshort\n` } };
+  const answer = async (tokens: number) => {
+    const one = () => ({ items: [long], position: at(99) });
+    return (await answerOf(readOutput, { session: "s", tokens }, one)).text;
+  };
+  expect(await answer(4_000)).toContain("Left out: the ends of long lines. Ask with more `tokens`.");
+  expect(await answer(8_000)).toContain("x!\n| short\n");
+  expect(await answer(8_000)).not.toContain("long lines");
 });
 
 it("output of others only is not taken for all that there is, and none is skipped in the next call", async () => {

@@ -6,7 +6,7 @@ import { z } from "zod";
 import type { AnswerOf } from "../tapedeck/answers.ts";
 import { listsJson } from "../tapedeck/lists.ts";
 import { position } from "../tapedeck/parameter-schemas.ts";
-import { Answer, counted, data, type Page, quoted, sourceText, textField, tokensField } from "./answer.ts";
+import { Answer, counted, data, maxTokens, type Page, quoted, sourceText, textField, tokensField } from "./answer.ts";
 import { atField, earlierOf, endOfLog, namedSide, positionAt, subjectFields } from "./named-side.ts";
 import { type McpCall, tool } from "./tool.ts";
 
@@ -56,7 +56,8 @@ export const readOutput = tool({
       `${sourceText(scope.source)}, ${scope.loop === undefined ? `session ${scope.session}` : `loop ${scope.loop.loop}`}`,
     );
     if (before === undefined) await addErrors(answer, call, scope);
-    const selection = { subject, before, maxBytes: answer.left };
+    const maxLine = longestLine(tokens);
+    const selection = { subject, before, maxBytes: answer.left, maxLine };
     const near = await newestLines(call, scope, selection);
     // It may be recorded long after the loop.
     const isMissing = near.lines.length === 0 && near.first === undefined && scope.until !== undefined;
@@ -67,7 +68,15 @@ export const readOutput = tool({
           ? "No output is recorded there."
           : `None of the output from position ${found.first} on belongs to it.`,
       );
-    addNewest(answer, found, `Output${before === undefined ? ", up to the newest" : ` before ${before}`}:`);
+    const shown = addNewest(
+      answer,
+      found,
+      `Output${before === undefined ? ", up to the newest" : ` before ${before}`}:`,
+    );
+    if (shown.some((line) => line.length > marked + maxLine))
+      answer.leaveOut(
+        `the ends of long lines. ${tokens < maxTokens ? "Ask with more `tokens`" : "The page has them"}.`,
+      );
     if (found.first !== undefined) answer.leaveOut(`earlier output. Ask as below, and with before ${found.first}.`);
     return answer.end({ position: scope.at, again: call.again(pinned), page: scope.page });
   },
@@ -77,14 +86,21 @@ async function positionOf(call: McpCall, at: string | undefined): Promise<string
   return at === undefined ? endOfLog(call) : positionAt(call, at);
 }
 
-/** A single event may have printed more than fits: the end of it is shown. */
-function addNewest(answer: Answer, { lines, size }: Lines, heading: string): void {
+/** The characters that are shown of a line: a tenth of the answer's tokens. */
+const longestLine = (tokens: number) => Math.max(400, Math.floor(tokens / 10));
+/** The length of the mark before each line. */
+const marked = 2;
+
+/** A single event may have printed more than fits: the end of it is shown. Returns the lines that are. */
+function addNewest(answer: Answer, { lines, size }: Lines, heading: string): readonly string[] {
   let from = 0;
   for (let bytes = size; bytes > answer.left - Buffer.byteLength(heading) - 1 && from < lines.length - 1; from++)
     bytes -= Buffer.byteLength(lines[from] ?? "") + 1;
   const rest = () => "a part of the last line. Ask with more `tokens`.";
-  answer.section({ heading, entries: lines.slice(from), rest, isMain: true });
+  const entries = lines.slice(from);
+  const shown = answer.section({ heading, entries, rest, isMain: true });
   if (from > 0) answer.leaveOut(`${counted(from, "line")} before these. Ask with more \`tokens\`.`);
+  return entries.slice(0, shown);
 }
 
 async function scopeOf({ apis, context, page }: McpCall, name: string, at: string): Promise<Scope> {
@@ -141,15 +157,19 @@ async function addErrors(answer: Answer, { apis, context }: McpCall, { session, 
   const { items, nextPage } = await listsJson(apis.tapedeck.lists).operations(context, request);
   const all = (items as AnswerOf<"Operation">[]).filter(({ kind }) => kind !== "loop");
   const failed = all.slice(0, maxErrors);
-  answer.section({
+  const hidden = all.length - failed.length;
+  const older = (count: number) =>
+    `${counted(count, "older error")}${nextPage === undefined ? "" : ", or more"}. Call \`search_events\` with session ${session} and kinds ["*.failed"].`;
+  const shown = answer.section({
     heading: "Errors, the newest first:",
     entries: failed.map(failureText),
-    rest: (count) => `${count === 0 ? "a part" : count} of the errors. Ask with more \`tokens\`, or \`why_failed\`.`,
+    rest: (count) =>
+      hidden > 0
+        ? older(count + hidden)
+        : `${count === 0 ? "a part" : count} of the errors. Ask with more \`tokens\`, or \`why_failed\`.`,
     keeping: answer.left / 2,
   });
-  const older = `${all.length - failed.length}${nextPage === undefined ? "" : " or more"}`;
-  if (older !== "0")
-    answer.leaveOut(`older errors: ${older}. Call \`search_events\` with session ${session} and kinds ["*.failed"].`);
+  if (hidden > 0 && shown === failed.length) answer.leaveOut(older(hidden));
 }
 
 /** A step that failed, and the lines that say why. */
@@ -173,6 +193,14 @@ type Lines = {
   readonly first: string | undefined;
 };
 
+type Selection = {
+  readonly subject: string | undefined;
+  readonly before: string | undefined;
+  readonly maxBytes: number;
+  /** The most characters of a line. */
+  readonly maxLine: number;
+};
+
 const pageSize = 200;
 /** Pages that are looked through for a loop or a subject. */
 const maxPages = 10;
@@ -180,11 +208,7 @@ const maxPages = 10;
 async function newestLines(
   { apis, context }: McpCall,
   scope: Scope,
-  {
-    subject,
-    before,
-    maxBytes,
-  }: { readonly subject: string | undefined; readonly before: string | undefined; readonly maxBytes: number },
+  { subject, before, maxBytes, maxLine }: Selection,
 ): Promise<Lines> {
   const { workspace, signal } = context;
   const filter = { sessions: [scope.session], kinds: textKinds };
@@ -193,7 +217,7 @@ async function newestLines(
   let earliest: string | undefined;
   const events: EventJson[] = [];
   const all = (isMore: boolean): Lines => {
-    const lines = linesOf(events);
+    const lines = linesOf(events, maxLine);
     return { lines, size: sizeOf(lines), first: isMore ? events[0]?.position : undefined };
   };
   for (let page = 0; page < maxPages; page++) {
@@ -213,7 +237,7 @@ async function newestLines(
     for (const event of found.items.toReversed()) {
       if (!scope.has(event) || !isOf(event, subject)) continue;
       // Each line has a mark of its own.
-      const bytes = sizeOf(linesOf([event]));
+      const bytes = sizeOf(linesOf([event], maxLine));
       if (bytes > left && events.length > 0) return all(true);
       events.unshift(event);
       left -= bytes;
@@ -231,9 +255,9 @@ function sizeOf(lines: readonly string[]): number {
 }
 
 /** Pieces of a line may come one by one. */
-function linesOf(events: readonly EventJson[]): string[] {
+function linesOf(events: readonly EventJson[], maxLine: number): string[] {
   const text = events.map(({ detail = {} }) => String(detail.text ?? "")).join("");
-  return text === "" ? [] : data(text);
+  return text === "" ? [] : data(text, maxLine);
 }
 
 function isOf(event: EventJson, subject: string | undefined): boolean {
