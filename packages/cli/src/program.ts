@@ -1,8 +1,8 @@
-import { inspect } from "node:util";
 import { surviveDiscardedSockets } from "@tapedeck/shared/service/process/discarded-sockets";
 import { version } from "@tapedeck/shared/version";
 import { Command, Option } from "commander";
 import { commandsFor } from "./commands/all.ts";
+import { fatalError } from "./commands/fatal-error.ts";
 import { cleaned, printError, write } from "./display/output.ts";
 import { handleLostOutput } from "./lost-output.ts";
 import { didYouMean, wordsMeant } from "./mistakes.ts";
@@ -54,13 +54,7 @@ function addOutputFormat(command: Command): void {
   command.on("option:output", () => command.setOptionValue("json", true));
 }
 
-surviveDiscardedSockets(
-  () => {},
-  (error) => {
-    printError(inspect(error));
-    process.exit(1);
-  },
-);
+surviveDiscardedSockets(() => {}, fatalError);
 
 /** Runs the command that the user has typed. A function, because a one-file executable can't wait at its top level. */
 export async function runProgram(): Promise<void> {

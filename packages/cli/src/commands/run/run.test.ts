@@ -205,6 +205,27 @@ describe("tapedeck run", () => {
     expect(cli.stderr()).toBe('tapedeck: developer "Dora B" is recorded as dora-b\nrunning\n');
   });
 
+  it("ends as its command does after an error of its own that nothing has caught", async () => {
+    const { cwd, env } = project();
+    const broken = join(cwd, "break.mjs");
+    writeFileSync(
+      broken,
+      `import { existsSync, writeFileSync } from "node:fs";
+      if (process.argv.includes("run")) setInterval(() => {
+        if (!existsSync("ready") || existsSync("broken")) return;
+        writeFileSync("broken", "");
+        throw new Error("no more room");
+      }, 20).unref();`,
+    );
+    const command = "touch ready; until [ -e broken ]; do sleep 0.05; done; sleep 0.2; exit 6";
+    const cli = startCli(["run", "--", "sh", "-c", command], {
+      cwd,
+      env: { ...env, NODE_OPTIONS: `--import=${broken}` },
+    });
+    expect(await cli.ended).toBe(6);
+    expect(cli.stderr()).toBe("tapedeck: the recording of this command has stopped: no more room\n");
+  });
+
   it("says what a shell says of a command that is not there", async () => {
     const { cwd, env } = project();
     const cli = startCli(["run", "--", "no-such-command"], { cwd, env });

@@ -4,8 +4,9 @@ import { CommandError, sentenceOf } from "../../command-error.ts";
 import { didYouMean, runOfOthers } from "../../mistakes.ts";
 import { ChangedFilesReader } from "../../recording/changed-files.ts";
 import { ciLabels, gitNames, gitState, type Labels, sessionLabels } from "../../recording/labels.ts";
+import { onFatalError } from "../fatal-error.ts";
 import { abortSignal, unlessAborted } from "./abort-signal.ts";
-import type { CommandProcess } from "./command-process.ts";
+import type { CommandExit, CommandProcess } from "./command-process.ts";
 import type { RunOptions } from "./options.ts";
 import { planRun, type RunPlan } from "./plan.ts";
 import type { CommandRecording } from "./record-command.ts";
@@ -45,9 +46,11 @@ export async function run(command: readonly string[], options: RunOptions): Prom
   // The command does not get Tapedeck's own credentials.
   const { TAPEDECK_TOKEN: _, ...inherited } = env;
   const ran = await start(recordable.command, { ...inherited, ...recordable.env, ...inside }, recordable.stderr, plan);
+  const commandEnded = outliveErrors();
   const notices = (options.notify ?? isOn(env.TAPEDECK_NOTIFY)) ? openNotices(command, options) : undefined;
   const recording = record(prepared, command, ran, { ...options, notices });
   const exit = await ran.exited;
+  commandEnded(exit);
   // From here on signals are handled here.
   const abort = abortSignal();
   ran.release();
@@ -58,6 +61,24 @@ export async function run(command: readonly string[], options: RunOptions): Prom
   await unlessAborted(shown ?? Promise.resolve(), abort.signal).catch(() => {});
   abort.release();
   endAs(exit);
+}
+
+/**
+ * An error of ours that nothing has caught ends the recording, and neither the command nor its exit code. To be called with that
+ * when the command has ended.
+ */
+function outliveErrors(): (exit: CommandExit) => void {
+  let isBroken = false;
+  let ended: CommandExit | undefined;
+  onFatalError((error) => {
+    if (!isBroken) warn(`the recording of this command has stopped: ${sentenceOf(error)}`);
+    isBroken = true;
+    if (ended !== undefined) endAs(ended);
+  });
+  return (exit) => {
+    ended = exit;
+    if (isBroken) endAs(exit);
+  };
 }
 
 /**
