@@ -13,6 +13,7 @@ import { readSummary, type SummaryDeps } from "./read-summary.ts";
 import { lastGood, resolveSide, type Side } from "./side.ts";
 import { sideNamed } from "./side-name.ts";
 import type { SideSummary } from "./side-summary.ts";
+import { unreadFiles } from "./value-differences.ts";
 import type { Weighed } from "./weighed.ts";
 
 export type CompareRequest = {
@@ -59,7 +60,10 @@ export function compareApi(deps: CompareDeps): CompareApi {
     ]);
     const { differences, same } = differencesOf(leftSummary, rightSummary);
     return {
-      left: sideOf(one, leftSummary),
+      left: sideOf(one, {
+        ...leftSummary,
+        unread: [...(leftSummary.unread ?? []), ...unreadFiles(leftSummary, rightSummary)],
+      }),
       right: other && rightSummary && sideOf(other, rightSummary),
       differences: differences
         .slice(0, maxDifferences)

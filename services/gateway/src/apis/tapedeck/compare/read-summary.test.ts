@@ -5,6 +5,7 @@ import { expect, it } from "vitest";
 import type { QueryClient } from "../../../query-client.ts";
 import type { EventsPage, EventsPageRequest } from "../events-page.ts";
 import { readSummary } from "./read-summary.ts";
+import { unreadFiles } from "./value-differences.ts";
 
 // A comparison reads a limited number of what a side has, and says so.
 
@@ -40,7 +41,9 @@ const failedBuild = Operation.fromPartial({ ...failedLoop, kind: "build", subjec
 type Recorded = { readonly nextPage?: string; readonly events: (request: EventsPageRequest) => EventsPage };
 
 /** What the summary of a loop says that it did not read. */
-async function unreadOf({ nextPage = "", events }: Recorded) {
+const unreadOf = async (recorded: Recorded) => (await summaryOf(recorded)).unread;
+
+async function summaryOf({ nextPage = "", events }: Recorded, unit = failedLoop) {
   const session = Session.fromPartial({ source: "default/alice/shop/skaffold", session: "s", start_position: at(1) });
   const query = {
     listOperations: async () => ({ items: [failedBuild], next_page: nextPage, position: at(999) }),
@@ -48,8 +51,7 @@ async function unreadOf({ nextPage = "", events }: Recorded) {
   const state = { upstream: "skaffold" as const, rows: [], done: () => {} };
   const deps = { query, readState: async () => state as never, events: async (one: EventsPageRequest) => events(one) };
   const context = { workspace: "default", at: at(999), signal: new AbortController().signal };
-  const side = { session, unit: failedLoop, position: at(900) };
-  return (await readSummary(deps, context as never, side, "loop 1")).unread;
+  return readSummary(deps, context as never, { session, unit, position: at(900) }, "loop 1");
 }
 
 const none = (): EventsPage => ({ items: [], position: at(999) });
@@ -87,4 +89,28 @@ it("says that the cause was searched for in a part of the output", async () => {
   expect(await unreadOf({ events })).toEqual([
     "The cause was searched for in a part of its output, so the lines around it may be missing.",
   ]);
+});
+
+it("says that earlier lists of changed files were not compared, if they are of the time between the sides", async () => {
+  const time = (second: number) => ({ seconds: BigInt(second), nanos: 0 });
+  const lists = (count: number) => (request: EventsPageRequest) => {
+    if (request.last === undefined || !hasKind(request, "session.labelled")) return none();
+    const items = Array.from({ length: count }, (_, index) => ({
+      ...event("session.labelled", index + 2),
+      occurredAt: new Date((count - 200 + index) * 1_000).toISOString(),
+    }));
+    return { ...none(), items: items.slice(-request.last) };
+  };
+  // The newest list is of second 199, the hundredth before it of second 100.
+  const [failed, good, before] = await Promise.all(
+    [200, 150, 50].map((second) => summaryOf({ events: lists(200) }, { ...failedLoop, started_at: time(second) })),
+  );
+  const few = await summaryOf({ events: lists(100) }, { ...failedLoop, started_at: time(200) });
+  if (failed === undefined || good === undefined || before === undefined) throw new Error("no summary");
+  const sentence = "Only its newest lists of changed files were compared.";
+  expect(unreadFiles(failed, good)).toEqual([]);
+  expect(unreadFiles(failed, before)).toEqual([sentence]);
+  expect(unreadFiles(failed, { ...good, session: "other" })).toEqual([sentence]);
+  expect(unreadFiles(few, before)).toEqual([]);
+  expect(unreadFiles(failed, undefined)).toEqual([]);
 });

@@ -297,7 +297,8 @@ async function readCheckout(reading: Reading): Promise<Checkout | undefined> {
     const ms = Date.parse(occurredAt);
     return changed === undefined || ms > at ? [] : [{ ...changed, at: ms, position }];
   });
-  return { source: session.source, at, changes };
+  const from = before.isPart ? { from: Date.parse(before.items[0]?.occurredAt ?? "") } : {};
+  return { source: session.source, at, changes, ...from };
 }
 
 /** Resources with the texts of their last events, and the positions. The state may lack those that only events name. */

@@ -43,6 +43,8 @@ export type Checkout = {
   readonly at: number;
   /** The changes up to then in the side's session, the oldest first. */
   readonly changes: readonly FileChanges[];
+  /** Earlier ones were not read: milliseconds since 1970. Absent: all were. */
+  readonly from?: number;
 };
 
 export type FileChanges = {

@@ -197,6 +197,14 @@ export function fileDifferences(left: SideSummary, right: SideSummary, story: St
   return { differences: [...files, ...unlisted(changes)], same: [] };
 }
 
+/** What `fileDifferences` could not compare, as a sentence, because it was not read. */
+export function unreadFiles(left: SideSummary, right: SideSummary | undefined): readonly string[] {
+  const [own, other] = [left.checkout, right?.checkout];
+  if (own?.from === undefined || other === undefined || own.source !== other.source) return [];
+  const isEnough = left.session === right?.session && own.from <= other.at;
+  return isEnough ? [] : ["Only its newest lists of changed files were compared."];
+}
+
 /** The files beyond those that a list holds. Lists may count the same ones. */
 function unlisted(changes: readonly FileChanges[]): readonly Weighed[] {
   const [most] = changes.toSorted((a, b) => b.more - a.more);
