@@ -36,7 +36,7 @@ export const recorder: Dashboard = {
     {
       title: "Messages that the tables are behind",
       show: "lines",
-      queries: [series("sum by (workspace) (tapedeck_query_lag_events)", "{{workspace}}")],
+      queries: [series("max by (workspace) (tapedeck_query_lag_events)", "{{workspace}}")],
     },
     {
       title: "Time of a batch",
