@@ -1,4 +1,4 @@
-import { messagesBetween, sequenceOf } from "@tapedeck/shared/log/offset";
+import { messagesBetween, type Offset, sequenceOf } from "@tapedeck/shared/log/offset";
 import { Counter, createMetrics, Gauge, Histogram, type Registry } from "@tapedeck/shared/service/metrics";
 import { SourceValues } from "@tapedeck/shared/service/source-values";
 import type { Projected } from "./projecting/project.ts";
@@ -17,13 +17,15 @@ export type QueryMetrics = {
 export type MetricSources = {
   /** The workspaces that are projected. */
   readonly states: () => readonly Pick<WorkspaceState, "workspace" | "progress" | "log" | "epoch" | "waitingFor">[];
+  /** Whether this query says what is recorded in a workspace. Only one may: Prometheus adds up what several say. */
+  readonly isReporter: (workspace: string) => boolean;
   /** How many events were set aside, by source; empty while the tables can't be read. */
   readonly setAside: () => Promise<readonly Pick<SetAsideSource, "source" | "events">[]>;
   /** The tables with the sums of what is recorded. */
   readonly totals: Omit<TotalMetricsOptions, "workspaces">;
 };
 
-export function queryMetrics({ states, setAside, totals }: MetricSources): QueryMetrics {
+export function queryMetrics({ states, isReporter, setAside, totals }: MetricSources): QueryMetrics {
   const registry = createMetrics("query");
   const registers = [registry];
   const events = new Counter({ name: "tapedeck_query_events_total", help: "Events applied to the tables.", registers });
@@ -46,7 +48,7 @@ export function queryMetrics({ states, setAside, totals }: MetricSources): Query
     registers,
   });
   positionGauges(registry, states);
-  addTotals(registry, { ...totals, workspaces: caughtUpOf(states) });
+  addTotals(registry, { ...totals, workspaces: caughtUpOf(states, isReporter) });
   new Gauge({
     name: "tapedeck_query_set_aside_events",
     help: "Events that could not be applied to the tables, of the 100 sources that had one last.",
@@ -120,12 +122,14 @@ function positionGauges(registry: Registry, states: MetricSources["states"]): vo
     labelNames,
     registers,
     async collect() {
-      this.reset();
       const measure = async ({ workspace, progress, log }: ReturnType<typeof named>[number]) => {
         const end = await log?.bounds().catch(() => undefined);
-        if (end !== undefined) this.set({ workspace }, Math.max(0, messagesBetween(progress.position, end.lastOffset)));
+        return end && { workspace, lag: Math.max(0, messagesBetween(progress.position, end.lastOffset)) };
       };
-      await Promise.all(named().map(measure));
+      const lags = await Promise.all(named().map(measure));
+      // Not before the wait: two pages may be made at once, and one must not take away what the other has set.
+      this.reset();
+      for (const one of lags) if (one !== undefined) this.set({ workspace: one.workspace }, one.lag);
     },
   });
 }
@@ -133,16 +137,26 @@ function positionGauges(registry: Registry, states: MetricSources["states"]): vo
 /** Messages that a workspace may be behind and is still taken for caught up. */
 const maxBehind = 1_000;
 
-/** The workspaces whose tables follow their logs, and have been at the end once. */
-function caughtUpOf(states: MetricSources["states"]): () => Promise<readonly string[]> {
-  const caughtUp = new Set<string>();
+/**
+ * The workspaces that this query reports, whose tables follow their logs and have been at the end once. Tables that have gone
+ * back since, as those of a Postgres that failed over to one with fewer rows, come when they are there again: sums never fall.
+ */
+function caughtUpOf(
+  states: MetricSources["states"],
+  isReporter: MetricSources["isReporter"],
+): () => Promise<readonly string[]> {
+  /** How far their tables had come, by workspace and epoch. */
+  const caughtUp = new Map<string, Offset>();
   const isCaughtUp = async ({ workspace, progress, log, epoch, waitingFor }: ReturnType<typeof states>[number]) => {
-    if (waitingFor !== undefined || log === undefined) return false;
+    if (!isReporter(workspace) || waitingFor !== undefined || log === undefined) return false;
     const name = `${workspace} ${epoch}`;
-    if (caughtUp.has(name)) return true;
-    const end = await log.bounds().catch(() => undefined);
-    if (end === undefined || messagesBetween(progress.position, end.lastOffset) > maxBehind) return false;
-    caughtUp.add(name);
+    const before = caughtUp.get(name);
+    const isNearEnd = async () => {
+      const end = await log.bounds().catch(() => undefined);
+      return end !== undefined && messagesBetween(progress.position, end.lastOffset) <= maxBehind;
+    };
+    if (before === undefined ? !(await isNearEnd()) : progress.position < before) return false;
+    caughtUp.set(name, progress.position);
     return true;
   };
   return async () => {

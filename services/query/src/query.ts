@@ -13,7 +13,7 @@ import type { QueryConfig } from "./config.ts";
 import { watchReaders } from "./db/access/watch-readers.ts";
 import { openDatabase } from "./db/database.ts";
 import { WorkspaceHoles } from "./lost-events.ts";
-import { queryMetrics } from "./metrics.ts";
+import { type MetricSources, queryMetrics } from "./metrics.ts";
 import { gatheringBatches } from "./projecting/batch-turns.ts";
 import { type BatchLimits, defaultLimits } from "./projecting/batches.ts";
 import { DriftWatch } from "./projecting/drift-watch.ts";
@@ -55,12 +55,8 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
   const writes = stack.use(openDatabase({ url: config.databaseUrl, connections: 2 }));
   const reads = stack.use(openDatabase({ url: config.databaseUrl, statementTimeoutMs: config.timeoutMs }));
   const filler = stack.use(new ViewFiller(writes, logger));
-  const metrics = queryMetrics({
-    states: () => readiness.states.all(),
-    setAside: () => readiness.setAside(),
-    totals: { database: () => readiness.database(), ...config.metrics },
-  });
   const assigned = new AssignedWorkspaces({ name: config.advertise, patterns: config.workspaces });
+  const metrics = queryMetrics(metricSources(config, assigned, () => readiness));
   const readiness = new QueryReadiness(reads, metrics, assigned);
   const lastSeen = new LastSeenSources();
   const newest = new NewestStates();
@@ -143,6 +139,20 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
     forget: (workspace) => forgetWorkspace(writes.db, workspace),
     failed,
     [Symbol.asyncDispose]: () => running.disposeAsync(),
+  };
+}
+
+function metricSources(
+  { metrics }: QueryConfig,
+  assigned: AssignedWorkspaces,
+  readiness: () => QueryReadiness,
+): MetricSources {
+  return {
+    states: () => readiness().states.all(),
+    // A standby answers for them, too, and so does a query that a workspace comes to or leaves.
+    isReporter: (workspace) => readiness().states.areProjected && assigned.of(workspace) === "own",
+    setAside: () => readiness().setAside(),
+    totals: { database: () => readiness().database(), ...metrics },
   };
 }
 

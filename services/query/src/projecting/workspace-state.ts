@@ -93,6 +93,11 @@ export class WorkspaceStates {
   /** Called with a workspace that somebody asks for and that is not known. Undefined: this process projects nothing now. */
   onWanted: ((workspace: string) => void) | undefined;
 
+  /** False for a standby. */
+  get areProjected(): boolean {
+    return this.onWanted !== undefined;
+  }
+
   get(workspace: string): WorkspaceState | undefined {
     return this.#states.get(workspace);
   }

@@ -1,6 +1,7 @@
 import { sourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
-import { it } from "vitest";
+import { expect, it } from "vitest";
+import { queryClient } from "../testing/client.ts";
 import { scenario } from "../testing/scenario.ts";
 import { stage } from "../testing/stage.ts";
 
@@ -27,26 +28,42 @@ async function countersAt(health: string): Promise<readonly string[]> {
     .toSorted();
 }
 
+const isServed = (health: string, lines: readonly string[]) =>
+  until(async () => JSON.stringify(await countersAt(health)) === JSON.stringify(lines.toSorted()), {
+    message: `the counters ${lines.join("\n")}`,
+  });
+
+/** The counters of a `loopOf`. */
+function countersOf(workspace: string, project: string): readonly string[] {
+  const place = `workspace="${workspace}",project="${project}"`;
+  return [
+    `tapedeck_operations_total{${place},kind="build",outcome="succeeded"} 1`,
+    `tapedeck_operations_total{${place},kind="loop",outcome="succeeded"} 1`,
+    `tapedeck_wait_seconds_sum{${place},phase="build"} 3`,
+    `tapedeck_wait_seconds_sum{${place},phase="other"} 0.5`,
+  ];
+}
+
+it("a standby that answers has no counters, which would count twice, until it projects", async () => {
+  await using on = await stage();
+  await on.write(loopOf("acme", "shop"));
+  await using first = await on.startQuery();
+  await using standby = await on.startQuery();
+  await isServed(first.addresses.health, countersOf("acme", "shop"));
+  using ask = queryClient(standby.address);
+  // From now on the standby has the log of the workspace, too.
+  await until(async () => (await ask.listSources()).items.length === 1, { message: "the standby's answer" });
+  expect(await countersAt(standby.addresses.health)).toEqual([]);
+  expect(await countersAt(first.addresses.health)).toEqual(countersOf("acme", "shop").toSorted());
+  await first[Symbol.asyncDispose]();
+  await isServed(standby.addresses.health, countersOf("acme", "shop"));
+});
+
 it("query serves the counters of each workspace, and after a restart goes on with them", async () => {
   await using on = await stage();
   await on.write(loopOf("acme", "shop"));
   await on.writeIn("globex", loopOf("globex", "site"));
-  const expected = [
-    ["acme", "shop"],
-    ["globex", "site"],
-  ].flatMap(([workspace, project]) => {
-    const place = `workspace="${workspace}",project="${project}"`;
-    return [
-      `tapedeck_operations_total{${place},kind="build",outcome="succeeded"} 1`,
-      `tapedeck_operations_total{${place},kind="loop",outcome="succeeded"} 1`,
-      `tapedeck_wait_seconds_sum{${place},phase="build"} 3`,
-      `tapedeck_wait_seconds_sum{${place},phase="other"} 0.5`,
-    ];
-  });
-  const isServed = (health: string, lines: readonly string[]) =>
-    until(async () => JSON.stringify(await countersAt(health)) === JSON.stringify(lines.toSorted()), {
-      message: `the counters ${lines.join("\n")}`,
-    });
+  const expected = [...countersOf("acme", "shop"), ...countersOf("globex", "site")];
   {
     await using query = await on.startQuery();
     await isServed(query.addresses.health, expected);
