@@ -11,6 +11,7 @@ import { LastSeenSources } from "./api/last-seen-sources.ts";
 import { type ApiOptions, type DepsOf, startApi } from "./api/server.ts";
 import type { QueryConfig } from "./config.ts";
 import { watchReaders } from "./db/access/watch-readers.ts";
+import { unlessSilent } from "./db/away.ts";
 import { openDatabase } from "./db/database.ts";
 import { WorkspaceHoles } from "./lost-events.ts";
 import { type MetricSources, queryMetrics } from "./metrics.ts";
@@ -80,7 +81,7 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
       checks: {
         projection: () => readiness.waitingFor,
         log: async () => whyNot(readiness.logAnswers()),
-        database: () => whyNot(sql`select 1`.execute(reads.db)),
+        database: () => whyNot(unlessSilent(reads, sql`select 1`.execute(reads.db))),
       },
       metrics: registry,
       details: async () =>

@@ -4,6 +4,7 @@ import type { LogReader } from "@tapedeck/shared/log/log";
 import { sequenceOf } from "@tapedeck/shared/log/offset";
 import { delay } from "@tapedeck/shared/sync/delay";
 import type { ApiDeps } from "./api/deps.ts";
+import { unlessSilent } from "./db/away.ts";
 import type { Database } from "./db/database.ts";
 import { withoutReported } from "./lost-events.ts";
 import type { QueryMetrics } from "./metrics.ts";
@@ -136,7 +137,7 @@ export class QueryReadiness implements ProjectionObserver {
   /** The sources with events that could not be applied, the last one first; none while the tables can't be read. */
   async setAside(): Promise<readonly SetAsideSource[]> {
     if (!this.#hasTables) return [];
-    return await readSetAside(this.#reads.db, { limit: maxSources }).catch(() => []);
+    return await unlessSilent(this.#reads, readSetAside(this.#reads.db, { limit: maxSources })).catch(() => []);
   }
 
   /** What the logs have lost before the positions of the tables, until these have the session.gap that reports it. */
@@ -146,7 +147,7 @@ export class QueryReadiness implements ProjectionObserver {
       return holes.filter(({ last }) => last <= sequenceOf(progress.position));
     });
     if (lost.length === 0 || !this.#hasTables) return lost;
-    return await withoutReported(this.#reads.db, lost).catch(() => lost);
+    return await unlessSilent(this.#reads, withoutReported(this.#reads.db, lost)).catch(() => lost);
   }
 
   hasTables(): void {

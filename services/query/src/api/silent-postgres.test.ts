@@ -5,7 +5,7 @@ import { expect, it } from "vitest";
 import { queryClient } from "../testing/client.ts";
 import { stage } from "../testing/stage.ts";
 
-it("a Postgres that takes questions and answers none is away by its name, and the call is not too large", async () => {
+it("a Postgres that answers nothing is away by its name: for calls, the readiness and the metrics", async () => {
   await using stack = new AsyncDisposableStack();
   const on = stack.use(await stage());
   const url = new URL(on.databaseUrl);
@@ -19,6 +19,14 @@ it("a Postgres that takes questions and answers none is away by its name, and th
   const refused = await ask.listSources().catch((error: unknown) => error);
   expect(refused).toBeInstanceOf(TapedeckError);
   expect(refused).toMatchObject({ code: "not_ready", message: expect.stringContaining("Postgres") });
+
+  const about = async (path: string) => {
+    const answer = await fetch(`http://${query.addresses.health}${path}`, { signal: AbortSignal.timeout(60_000) });
+    return `${answer.status} ${await answer.text()}`;
+  };
+  const [ready, metrics] = await Promise.all([about("/readyz"), about("/metrics")]);
+  expect(ready).toMatch(/^503 .*"database":"Postgres does not answer"/);
+  expect(metrics).toMatch(/^tapedeck_ready\{.*check="database".*\} 0$/m);
 
   proxy.deaf = false;
   proxy.cut();

@@ -1,4 +1,32 @@
+import { delay } from "@tapedeck/shared/sync/delay";
+import { sql } from "kysely";
+import type { Database } from "./database.ts";
 import { NoPrimaryError } from "./primary.ts";
+
+/** How long an answer may take before Postgres is asked something else, and how long it may then be silent. */
+const silentMs = 1_500;
+
+/**
+ * The answer, or an error when Postgres says nothing at all any more: it may be stopped, or a network lose what it sends, and
+ * its connections stay for hours. One that takes long for this answer gives others, and is waited for.
+ */
+export function unlessSilent<T>({ db, heardAt }: Pick<Database, "db" | "heardAt">, answer: Promise<T>): Promise<T> {
+  const over = new AbortController();
+  const silence = async () => {
+    for (;;) {
+      await delay(silentMs, over.signal);
+      if (over.signal.aborted) return;
+      const askedAt = performance.now();
+      sql`select 1`.execute(db).catch(() => {});
+      await delay(silentMs, over.signal);
+      if (!over.signal.aborted && heardAt() < askedAt) return;
+    }
+  };
+  return new Promise((resolve, reject) => {
+    answer.then(resolve, reject).finally(() => over.abort());
+    void silence().then(() => reject(new Error("Postgres does not answer")));
+  });
+}
 
 /** SQLSTATE classes and codes of an unavailable server: connection errors, shutting down, starting up. */
 const states = /^(08...|57P0[1-5]|53300)$/;

@@ -1,5 +1,6 @@
 import type { ServiceRegistry } from "@tapedeck/shared/service/metrics";
 import type { QueryConfig } from "../config.ts";
+import { unlessSilent } from "../db/away.ts";
 import type { Database } from "../db/database.ts";
 import { bucketBounds } from "../views/totals/buckets.ts";
 import { allProjects } from "../views/totals/totals.ts";
@@ -34,10 +35,10 @@ export function addTotals(registry: ServiceRegistry, options: TotalMetricsOption
 
 async function totalsPage({ database, workspaces, by, series }: TotalMetricsOptions): Promise<string> {
   const [tables, names] = [database(), await workspaces()];
-  const [all, used] = await Promise.all([
-    workspaceTotals(tables, names),
-    by === "project" ? usedProjects(tables, names, series) : [],
-  ]);
+  const [all, used] = await unlessSilent(
+    tables,
+    Promise.all([workspaceTotals(tables, names), by === "project" ? usedProjects(tables, names, series) : []]),
+  );
   // The sums of many workspaces leave half of the room to projects.
   const own = [...Map.groupBy(all, ({ workspace }) => workspace).values()];
   const ofWorkspaces = chooseInRoom(own, by === "project" ? series / 2 : series, (totals) => ({
@@ -52,7 +53,7 @@ async function totalsPage({ database, workspaces, by, series }: TotalMetricsOpti
     counters: project.counts === "" ? 0 : project.counts.split(",").length,
     histograms: project.timed,
   }));
-  const times = await projectTimes(tables, ofProjects.timed);
+  const times = await unlessSilent(tables, projectTimes(tables, ofProjects.timed));
   return [
     text,
     familiesOf(projectFamilies, ofProjects.counted.map(countsOf), times),
