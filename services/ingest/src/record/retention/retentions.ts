@@ -35,6 +35,11 @@ export class Retentions {
     return this.#with(this.#options.stores()?.workspaces.retentionOf(workspace) ?? {});
   }
 
+  /** What is stored, where `of` gives what was heard. Rejects when NATS can't be asked. */
+  async stored(workspace: string): Promise<Kept> {
+    return this.#with(await new WorkspaceStore(this.#opened().nats).retentionOf(workspace));
+  }
+
   /** tapedeck.v1.Maintain/Retention. */
   *all(): Generator<RetentionResponse, void> {
     const { workspaces } = this.#opened();

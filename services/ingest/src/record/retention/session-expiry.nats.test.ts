@@ -1,17 +1,19 @@
 import { isDeepStrictEqual } from "node:util";
 import { ErasureStore } from "@tapedeck/shared/log/erasures/erasure-store";
 import { logStart } from "@tapedeck/shared/log/offset";
+import { WorkspaceStore } from "@tapedeck/shared/log/workspaces/workspace-store";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
 import { testWriter } from "@tapedeck/shared/testing/log-messages";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
+import { headers } from "nats";
 import { beforeEach, expect, it, onTestFinished } from "vitest";
 import type { OpenStores } from "../../store.ts";
 import { storesOn } from "../../testing/opened-store.ts";
 import { appendFact } from "../journal/append-fact.ts";
 import { EraseJobs } from "../maintain/erase-jobs.ts";
-import type { Retentions } from "./retentions.ts";
+import { Retentions } from "./retentions.ts";
 import { SessionExpiry } from "./session-expiry.ts";
 
 let stores: OpenStores;
@@ -55,7 +57,29 @@ async function held(workspace: string) {
   return { events, expired: expired.toSorted() };
 }
 
-function start(facts: Readonly<Record<string, number>>) {
+/** Retentions that nobody changes. */
+function fixed(facts: Readonly<Record<string, number>>): Pick<Retentions, "of" | "stored"> {
+  const of = (workspace: string) => ({ facts: facts[workspace], text: undefined });
+  return { of, stored: async (workspace) => of(workspace) };
+}
+
+/** Retentions as ingest has them; by default everything is kept. */
+function real(): Retentions {
+  const defaults = { facts: undefined, text: undefined };
+  return new Retentions({ defaults, stores: () => stores, audit: async () => {} });
+}
+
+function startExpiry(retentions: Pick<Retentions, "of" | "stored">) {
+  const stop = new AbortController();
+  const { signal } = stop;
+  const expiry = new SessionExpiry({ stores, retentions, ingest: "test", everyMs: 50, logger: silentLogger, signal });
+  onTestFinished(async () => {
+    stop.abort();
+    await expiry[Symbol.asyncDispose]();
+  });
+}
+
+function startJobs() {
   const stop = new AbortController();
   const { signal } = stop;
   const audited: string[] = [];
@@ -71,11 +95,8 @@ function start(facts: Readonly<Record<string, number>>) {
     logger: silentLogger,
     signal,
   });
-  const retentions: Pick<Retentions, "of"> = { of: (workspace) => ({ facts: facts[workspace], text: undefined }) };
-  const expiry = new SessionExpiry({ stores, retentions, ingest: "test", everyMs: 50, logger: silentLogger, signal });
   onTestFinished(async () => {
     stop.abort();
-    await expiry[Symbol.asyncDispose]();
     await jobs[Symbol.asyncDispose]();
   });
   return audited;
@@ -86,7 +107,8 @@ it("sessions that ended longer ago than their workspace keeps them go, one that 
   await recorded(sourceOf("acme", "bob"), [bobs]);
   await recorded(sourceOf("acme-2"), [theirs]);
   await recorded(sourceOf("globex"), [kept]);
-  const audited = start({ acme: 1, "acme-2": 3_600 });
+  const audited = startJobs();
+  startExpiry(fixed({ acme: 1, "acme-2": 3_600 }));
   const areLeft = (sessions: Readonly<Record<string, number>>) =>
     until(async () => isDeepStrictEqual((await held("acme")).events, sessions), { message: "the others to expire" });
   await areLeft({ [on]: 6 });
@@ -103,4 +125,44 @@ it("sessions that ended longer ago than their workspace keeps them go, one that 
   await until(async () => (await erasures.open()).length === 0, { message: "the erasures to end" });
   expect(await erasures.done()).toEqual([]);
   expect(audited).toEqual([]);
+});
+
+const isGone = (workspace: string, count: number) =>
+  until(async () => (await held(workspace)).expired.length === count, { message: `${count} sessions to expire` });
+
+it("no session expires by a retention that was heard and refused", async () => {
+  await recorded(sourceOf("acme"), [one, two]);
+  await recorded(sourceOf("globex"), [theirs]);
+  const refused = headers();
+  refused.set("Nats-Expected-Last-Subject-Sequence", "1000");
+  stores.nats.publish("$KV.TAPEDECK_WORKSPACES.retention.acme", '{"facts":1}', { headers: refused });
+  const retentions = real();
+  await until(() => retentions.of("acme").facts === 1, { message: "the change to be heard" });
+  await new WorkspaceStore(stores.nats).putRetention("globex", { facts: 1 });
+  startJobs();
+  startExpiry(retentions);
+  // Workspaces have their turns by name, so that acme was looked at before.
+  await isGone("globex", 1);
+  expect(await held("acme")).toEqual({ events: { [one]: 7, [two]: 7 }, expired: [] });
+});
+
+it("no more sessions expire once their workspace is to keep them", async () => {
+  const many = Array.from({ length: 25 }, (_, index) => `01KE3M9Z6Q4W8T2V5X7Y9A1C${String(index).padStart(2, "0")}`);
+  await recorded(sourceOf("acme"), many);
+  await recorded(sourceOf("globex"), [theirs]);
+  const workspaces = new WorkspaceStore(stores.nats);
+  await workspaces.putRetention("acme", { facts: 1 });
+  const retentions = real();
+  startExpiry(retentions);
+  const erasures = new ErasureStore(stores.nats);
+  // Others wait until these are gone.
+  await until(async () => (await erasures.open()).length === 20, { message: "20 erasures" });
+  await workspaces.putRetention("acme", { facts: null });
+  await until(() => retentions.of("acme").facts === undefined, { message: "the change to be heard" });
+  startJobs();
+  // It has its turn when that of acme is over.
+  await workspaces.putRetention("globex", { facts: 1 });
+  await isGone("globex", 1);
+  await isGone("acme", 20);
+  expect(Object.keys((await held("acme")).events)).toEqual(many.slice(20));
 });

@@ -12,7 +12,7 @@ import type { Retentions } from "./retentions.ts";
 
 export type SessionExpiryOptions = {
   readonly stores: Pick<OpenStores, "nats" | "leases" | "names" | "existing">;
-  readonly retentions: Pick<Retentions, "of">;
+  readonly retentions: Pick<Retentions, "of" | "stored">;
   /** ULID of this process: of several only one looks. */
   readonly ingest: string;
   /** How often it looks. Default: ten minutes. */
@@ -81,21 +81,32 @@ export class SessionExpiry implements AsyncDisposable {
   }
 
   async #expire(workspace: string, signal: AbortSignal): Promise<void> {
-    const { stores, retentions, logger } = this.#options;
-    const { facts } = retentions.of(workspace);
+    const { stores, logger } = this.#options;
+    const facts = await this.#keptFacts(workspace);
     if (facts === undefined) return;
     const store = await stores.existing(workspace);
     if (store === undefined) return;
     const sessions = await this.#before(store, new Date(Date.now() - facts * 1_000), signal);
     let expired = 0;
     for (const locations of Map.groupBy(sessions, ({ source }) => source).values()) {
-      expired += await this.#expireSome(locations, store, signal);
+      expired += await this.#expireSome(locations, { store, facts, signal });
     }
     if (expired > 0) logger.info({ workspace, sessions: expired }, "sessions are erased that are too old");
   }
 
-  /** Sessions of one source. Resolves with how many are erased. */
-  async #expireSome(locations: readonly KnownSession[], store: Store, signal: AbortSignal): Promise<number> {
+  /** The longer one of what was heard and what is stored: a change that is heard may be refused, and one may not be heard. */
+  async #keptFacts(workspace: string): Promise<number | undefined> {
+    const { retentions } = this.#options;
+    const stored = (await retentions.stored(workspace)).facts;
+    const heard = retentions.of(workspace).facts;
+    return stored === undefined || heard === undefined ? undefined : Math.max(stored, heard);
+  }
+
+  /** Sessions of one source, while facts are kept for this time. Resolves with how many are erased. */
+  async #expireSome(
+    locations: readonly KnownSession[],
+    { store, facts, signal }: { readonly store: Store; readonly facts: number; readonly signal: AbortSignal },
+  ): Promise<number> {
     const { workspace } = store;
     const byId = new Map(locations.map((one) => [one.session, one]));
     let expired = 0;
@@ -105,7 +116,8 @@ export class SessionExpiry implements AsyncDisposable {
       if (location === undefined || (found.goesOn && !found.marked)) continue;
       if (!found.marked) {
         await this.#turn(workspace, signal);
-        if (signal.aborted) return expired;
+        // It may have been changed while this waited, for hours where there are many.
+        if (signal.aborted || (await this.#keptFacts(workspace)) !== facts) return expired;
         await this.#erasures.begin(erasureOf(location, found, store));
         expired++;
       }
