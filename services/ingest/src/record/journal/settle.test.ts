@@ -1,9 +1,9 @@
-import type { NewEvent } from "@tapedeck/shared/log/log";
+import type { LogWriter, NewEvent } from "@tapedeck/shared/log/log";
 import { sourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { type FakeLog, type Fate, fakeLog } from "../testing/fake-log.ts";
-import { LostRaceError } from "./settle.ts";
+import { LostRaceError, settle } from "./settle.ts";
 import { SourceWriter } from "./writer.ts";
 
 const source = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
@@ -106,4 +106,27 @@ describe("a batch", () => {
     log.landLate();
     expect(ordinals(log)).toEqual([9]);
   });
+});
+
+it("a message that may have expired is not written again, also where the clock was set back meanwhile", async () => {
+  let ranMs = 0;
+  vi.spyOn(performance, "now").mockImplementation(() => ranMs);
+  vi.spyOn(Date, "now").mockImplementation(() => 1_795_000_000_000 - ranMs);
+  try {
+    let tries = 0;
+    const log: LogWriter = {
+      async publish() {
+        ranMs += 3_600_000;
+        return ++tries > 1 ? { outcome: "acknowledged", seq: 8 } : { outcome: "unknown", cause: new Error("silent") };
+      },
+      lastOf: async () => undefined,
+    };
+    const message = { events: events(1, 1).map((event) => ({ ...event, ttlSeconds: 3_600 })) };
+    const { signal } = new AbortController();
+    const written = settle({ log, source, writer: "W", retry }, message, 0, signal);
+    await expect(written).rejects.toBeInstanceOf(LostRaceError);
+    expect(tries).toBe(1);
+  } finally {
+    vi.restoreAllMocks();
+  }
 });
