@@ -15,9 +15,10 @@ const maxDepth = 32;
 
 /** Why a template can't be used; undefined: it can. */
 export function templateError(template: ChatTemplate): string | undefined {
+  // First: what follows goes down to the end.
+  if (isDeeper(template, maxDepth)) return `is nested too deep: at most ${maxDepth} levels`;
   const text = JSON.stringify(template);
   if (text.length > maxCharacters) return `has more than ${maxCharacters} characters`;
-  if (depthOf(template) > maxDepth) return "is nested too deep";
   const key = keysIn(template).find((one) => namesIn(one).some(isPlaceholder));
   if (key !== undefined) return `has the key ${JSON.stringify(key)}: placeholders are replaced in values alone`;
   const names = namesIn(text);
@@ -54,7 +55,7 @@ function isPlaceholder(name: string): name is Placeholder {
   return (placeholders as readonly string[]).includes(name);
 }
 
-function depthOf(value: unknown): number {
-  if (typeof value !== "object" || value === null) return 0;
-  return 1 + Math.max(0, ...Object.values(value).map(depthOf));
+function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return levels === 0 || Object.values(value).some((one) => isDeeper(one, levels - 1));
 }
