@@ -44,12 +44,15 @@ export function sinkMetrics(registry: Registry, running: () => RunningSinks["all
       labelNames,
       registers,
       async collect() {
-        this.reset();
         const measure = async ({ sink: { workspace, sink }, running: one }: RunningSinks["all"][number]) => {
           const figures = await one.figures().catch(() => undefined);
-          if (figures !== undefined) this.set({ workspace, sink }, of(figures));
+          return figures && { workspace, sink, value: of(figures) };
         };
-        await Promise.all(running().slice(0, maxNamed).map(measure));
+        const measured = await Promise.all(running().slice(0, maxNamed).map(measure));
+        // Not before the wait: two pages may be made at once, and one must not take away what the other has set.
+        this.reset();
+        for (const one of measured)
+          if (one !== undefined) this.set({ workspace: one.workspace, sink: one.sink }, one.value);
       },
     });
   }
