@@ -1,6 +1,7 @@
 import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { z } from "zod";
 import type { AnswerOf } from "../tapedeck/answers.ts";
+import { stepKinds } from "../tapedeck/compare/side.ts";
 import { listsJson } from "../tapedeck/lists.ts";
 import { positionOrTime } from "../tapedeck/parameter-schemas.ts";
 import { loopName, sourceText } from "./answer.ts";
@@ -88,10 +89,19 @@ export async function sessionNamed({ apis, context }: McpCall, session: string):
   throw new TapedeckError("unknown_session", `there is no session "${session}"`);
 }
 
+/** Failed steps that are searched for one outside of loops. */
+const maxSteps = 50;
+
 async function newestToFail({ apis, context }: McpCall): Promise<string | undefined> {
-  const failed = { outcome: ["failed"], kind: ["loop" as const, "command" as const], limit: 1 };
-  const { items } = await listsJson(apis.tapedeck.lists).search(context, failed);
-  const [newest] = items as AnswerOf<"HistoryItem">[];
+  const lists = listsJson(apis.tapedeck.lists);
+  const outcome = ["failed"];
+  const [units, steps] = await Promise.all([
+    lists.search(context, { outcome, kind: ["loop", "command"], limit: 1 }),
+    lists.operations(context, { outcome, kind: stepKinds, limit: maxSteps }),
+  ]);
+  const [newest] = units.items as AnswerOf<"HistoryItem">[];
+  const oneShot = (steps.items as AnswerOf<"Operation">[]).find(({ loop }) => loop === 0);
+  if (oneShot !== undefined && oneShot.startPosition > (newest?.startPosition ?? "")) return oneShot.session;
   if (newest === undefined) return undefined;
   return newest.kind === "loop" ? loopName(newest) : sourceText(newest.source);
 }

@@ -15,7 +15,7 @@ export const whyFailed = tool({
   input: z.strictObject({
     ...subjectFields,
     source: subjectFields.source.describe(
-      "`alice/shop`, or with `/upstream`: its newest failed loop. Default: what failed last anywhere.",
+      "`alice/shop`, or with `/upstream`: its newest failed loop, or step outside of loops. Default: what failed last anywhere.",
     ),
     at: atField,
     tokens: tokensField,
@@ -31,9 +31,14 @@ export const whyFailed = tool({
 });
 
 /** The name that means the side, whatever comes later. */
-function nameOf(side: AnswerOf<"ComparedSide">, { session }: { readonly session?: string | undefined }) {
+function nameOf(
+  side: AnswerOf<"ComparedSide">,
+  { source, session }: { readonly source?: string | undefined; readonly session?: string | undefined },
+) {
   if (side.unit === "loop") return { session: undefined, loop: loopName(side) };
-  return session === undefined ? { source: sourceText(side.source) } : {};
+  if (session !== undefined) return {};
+  const isFound = side.unit === "session" && source === undefined;
+  return isFound ? { session: side.session } : { source: sourceText(side.source) };
 }
 
 /** Causes are concluded from output, which may be recorded later. */
@@ -76,7 +81,7 @@ export function whyText(
 
 async function nothingFailed({ apis, context }: McpCall, tokens: number): Promise<string> {
   const answer = new Answer(tokens);
-  answer.add("No loop and no command has failed in this workspace.");
+  answer.add("Nothing has failed in this workspace: no loop, no command, and no step of a Skaffold without loops.");
   const { position } = await apis.tapedeck.lists.sources(context, { filter: {}, limit: 1 });
   return answer.end({ position, again: "what failed last anywhere is always of now." });
 }

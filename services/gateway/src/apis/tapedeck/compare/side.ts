@@ -27,7 +27,7 @@ type WhichLoop = "newest" | "failed";
 const unitKinds = ["loop", "command"];
 
 /** The steps of Skaffold where it reports no loops: `skaffold build` and `run`, and before v1. */
-const stepKinds = ["init", "build", "test", "render", "deploy", "check", "verify", "exec", "sync"];
+export const stepKinds = ["init", "build", "test", "render", "deploy", "check", "verify", "exec", "sync"];
 
 /**
  * The loop, command or session that a name means.
@@ -47,17 +47,24 @@ export async function resolveSide(
   const of = name.type === "session" ? { sessions: [session.session] } : { sources: [session.source] };
   const request = { ...base(context), ...of, kinds: unitKinds, at: name.at ?? context.at, limit: 1 };
   const over = ["succeeded", "failed", "canceled", "unknown"];
-  const failed = which === "failed" ? await newest(deps, { ...request, outcomes: ["failed"] }) : undefined;
-  const unit = failed ?? (await newest(deps, { ...request, outcomes: over })) ?? (await newest(deps, request));
-  if (unit === undefined) {
-    // A one-shot that succeeded may have followed the one that failed.
-    const failures = { ...request, kinds: stepKinds, outcomes: ["failed"] };
-    const step = which === "failed" ? await newest(deps, failures) : undefined;
-    const own = step === undefined || step.session === session.session;
-    const of = own ? session : await sessionOf(deps, context, step.session);
-    return { session: of, unit, position: step?.end_position ?? (await positionOf(deps, context, session, name.at)) };
+  const failures = { ...request, outcomes: ["failed"] };
+  const [failed, step] =
+    which === "failed"
+      ? await Promise.all([newest(deps, failures), newest(deps, { ...failures, kinds: stepKinds })])
+      : [undefined, undefined];
+  // A source may have dev loops and one-shots: `skaffold run` may have failed after the newest loop that did.
+  const isOneShot = step?.loop === 0 && step.start_position > (failed?.end_position ?? "");
+  if (!isOneShot) {
+    const unit = failed ?? (await newest(deps, { ...request, outcomes: over })) ?? (await newest(deps, request));
+    if (unit !== undefined) return ofUnit(deps, context, unit, session);
   }
-  return ofUnit(deps, context, unit, session);
+  // A one-shot that succeeded may have followed the one that failed.
+  const own = step === undefined || step.session === session.session;
+  return {
+    session: own ? session : await sessionOf(deps, context, step.session),
+    unit: undefined,
+    position: step?.end_position ?? (await positionOf(deps, context, session, name.at)),
+  };
 }
 
 /** How many that succeeded are searched for one in which nothing failed. */
