@@ -1,5 +1,7 @@
 import { scenario } from "@tapedeck/query/testing/scenario";
 import { sourceName } from "@tapedeck/shared/source";
+import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
+import { startCli } from "tapedeck/testing/cli";
 import { expect, it } from "vitest";
 import { startSeededStack } from "../stack/seeded-stack.ts";
 import { mcpClient } from "./mcp-client.ts";
@@ -59,4 +61,30 @@ it("a process without loops may be what failed last, between two loops that fail
     const [, again = ""] = /^Ask again: why_failed (\{.*?\})/m.exec(text) ?? [];
     expect(await mcp.ask("why_failed", JSON.parse(again))).toBe(text);
   }
+});
+
+it("`why` without a source explains a process without loops that failed after a loop of another source", async () => {
+  await using on = await startSeededStack();
+  await using place = await temporaryFolder();
+  const scenarioOf = (developer: string) =>
+    scenario(sourceName({ workspace: "acme", developer, project: "shop", upstream: "skaffold" }));
+  const bob = scenarioOf("bob");
+  const dev = bob.session("01B1");
+  dev.started();
+  dev.loopStarted();
+  dev.loopEnded("failed");
+  await on.seed(bob.events);
+  const alice = scenarioOf("alice");
+  const run = alice.session("01A1");
+  run.started();
+  run.build("api", "started");
+  run.build("api", "failed");
+  run.ended("process ended", undefined, 1);
+  await on.seed(alice.events);
+  const why = async (...words: string[]) => {
+    await using cli = startCli([...words, "--url", `http://${on.stack.http}`], { cwd: place.folder });
+    await cli.ended;
+    return cli.stdout();
+  };
+  expect(JSON.parse(await why("why", "--json")).left).toMatchObject({ session: "01A1", failure: { subject: "api" } });
 });

@@ -1,6 +1,7 @@
 import type { Client } from "../client.ts";
 import type { SourceFilter } from "../filter.ts";
 import { isOver, maxLoops, type Now, nowOf } from "./now.ts";
+import { stepKinds } from "./step.ts";
 
 /** About how many of each are read at the start. */
 const max = { sources: 1_000, loops: 2_000, steps: 2_000, apps: 1_000, ports: 1_000 } as const;
@@ -9,7 +10,6 @@ const perSource = { loops: { max: maxLoops, least: 4 }, steps: { max: 100, least
 /** Every source adds its newest, those beyond `max.sources` too. At most this many times `max` are kept. */
 const maxTimes = 4;
 const loopKinds = ["loop", "command"] as const;
-const stepKinds = ["init", "build", "test", "render", "deploy", "verify", "exec", "check", "sync"] as const;
 
 /** The most values that a filter takes. */
 const maxValues = 100;

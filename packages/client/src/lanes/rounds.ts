@@ -1,10 +1,9 @@
 import type { Operation, TapedeckEvent } from "../index.ts";
 import { isPossible } from "./lasted.ts";
 import { firstFailure } from "./loop.ts";
-import { changeOf, foldSteps, isSame, type Loop, type Step, stepOfEvent, stepOfOperation } from "./step.ts";
+import { changeOf, foldSteps, isSame, type Loop, type Step, stepKinds, stepOfEvent, stepOfOperation } from "./step.ts";
 
-/** In the order in which Skaffold runs them. */
-const phases: readonly string[] = ["init", "sync", "build", "test", "render", "deploy", "check", "verify", "exec"];
+const phases: readonly string[] = stepKinds;
 
 /** Whether an operation is a step that belongs to no loop: `skaffold build` has no loops, nor has a Skaffold before v1. */
 export function isOutsideLoops({ kind, loop }: { readonly kind: string; readonly loop?: number | undefined }): boolean {

@@ -2,6 +2,9 @@ import type { Cause, Operation, Outcome, TapedeckEvent } from "../index.ts";
 import { durationText, millis, unknownTime } from "./format.ts";
 import { isPossible, lastedMs } from "./lasted.ts";
 
+/** The steps of Skaffold, in the order in which it runs them. */
+export const stepKinds = ["init", "sync", "build", "test", "render", "deploy", "check", "verify", "exec"] as const;
+
 /** Something with a start and an end, as the page draws it: a build, a deploy, a command. */
 export type Step = {
   readonly kind: string;
