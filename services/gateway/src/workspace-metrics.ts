@@ -1,4 +1,4 @@
-import { Gauge, type Registry } from "@tapedeck/shared/service/metrics";
+import { Gauge, type Registry, replaceSeries, type Series } from "@tapedeck/shared/service/metrics";
 import type { ListedWorkspace } from "./apis/maintain/workspaces/list-workspaces.ts";
 
 /** The number of workspaces that are named, the largest ones. The sum of all others has a name that no workspace can have. */
@@ -44,9 +44,10 @@ export function workspaceMetrics(registry: Registry, list: () => Promise<readonl
       help,
       labelNames: ["workspace"],
       registers: [registry],
-      async collect() {
-        this.reset();
-        for (const [workspace, value] of named(await known(), of)) this.set({ workspace }, value);
+      collect() {
+        const series = async () =>
+          [...named(await known(), of)].map(([workspace, value]): Series => [{ workspace }, value]);
+        return replaceSeries(this, series());
       },
     });
   }

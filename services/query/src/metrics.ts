@@ -1,5 +1,13 @@
 import { messagesBetween, type Offset, sequenceOf } from "@tapedeck/shared/log/offset";
-import { Counter, createMetrics, Gauge, Histogram, type Registry } from "@tapedeck/shared/service/metrics";
+import {
+  Counter,
+  createMetrics,
+  Gauge,
+  Histogram,
+  type Registry,
+  replaceSeries,
+  type Series,
+} from "@tapedeck/shared/service/metrics";
 import { SourceValues } from "@tapedeck/shared/service/source-values";
 import type { Projected } from "./projecting/project.ts";
 import type { SetAsideSource } from "./projecting/set-aside.ts";
@@ -54,9 +62,9 @@ export function queryMetrics({ states, isReporter, setAside, totals }: MetricSou
     help: "Events that could not be applied to the tables, of the 100 sources that had one last.",
     labelNames: ["source"],
     registers,
-    async collect() {
-      this.reset();
-      for (const { source, events: count } of await setAside()) this.set({ source }, count);
+    collect() {
+      const series = async () => (await setAside()).map(({ source, events }): Series => [{ source }, events]);
+      return replaceSeries(this, series());
     },
   });
   return {
@@ -121,15 +129,13 @@ function positionGauges(registry: Registry, states: MetricSources["states"]): vo
     help: "How many messages of the log of the workspace the tables are behind, of 100 workspaces.",
     labelNames,
     registers,
-    async collect() {
+    collect() {
       const measure = async ({ workspace, progress, log }: ReturnType<typeof named>[number]) => {
         const end = await log?.bounds().catch(() => undefined);
-        return end && { workspace, lag: Math.max(0, messagesBetween(progress.position, end.lastOffset)) };
+        const lag = end && Math.max(0, messagesBetween(progress.position, end.lastOffset));
+        return lag === undefined ? undefined : ([{ workspace }, lag] satisfies Series);
       };
-      const lags = await Promise.all(named().map(measure));
-      // Not before the wait: two pages may be made at once, and one must not take away what the other has set.
-      this.reset();
-      for (const one of lags) if (one !== undefined) this.set({ workspace: one.workspace }, one.lag);
+      return replaceSeries(this, Promise.all(named().map(measure)));
     },
   });
 }

@@ -1,4 +1,4 @@
-import { collectDefaultMetrics, Registry } from "@prometheus-io/client";
+import { collectDefaultMetrics, type Gauge, Registry } from "@prometheus-io/client";
 import { reportLoopDelay } from "./loop-delay.ts";
 
 export { Counter, Gauge, Histogram, Registry } from "@prometheus-io/client";
@@ -19,6 +19,22 @@ export class ServiceRegistry extends Registry {
     const [own, ...texts] = await Promise.all([super.metrics(), ...this.#texts.map((text) => text())]);
     return [own, ...texts].join("");
   }
+}
+
+/** A value, and its labels. */
+export type Series = readonly [labels: Readonly<Record<string, string>>, value: number];
+
+/**
+ * Gives a gauge the series that are measured now, and no others. It keeps its own until then: two pages may be made at once, and one
+ * must not take away what the other has set.
+ */
+export async function replaceSeries(
+  gauge: Gauge<string>,
+  measured: Promise<Iterable<Series | undefined>>,
+): Promise<void> {
+  const all = await measured;
+  gauge.reset();
+  for (const one of all) if (one !== undefined) gauge.set(...one);
 }
 
 /** A registry of its own per process part, with Node's default metrics. Everything is named tapedeck_…. */

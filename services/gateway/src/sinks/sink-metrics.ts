@@ -1,4 +1,4 @@
-import { Counter, Gauge, type Registry } from "@tapedeck/shared/service/metrics";
+import { Counter, Gauge, type Registry, replaceSeries, type Series } from "@tapedeck/shared/service/metrics";
 import type { SinkName } from "@tapedeck/shared/sinks/sink-store";
 import { sendOutcomes } from "./definition.ts";
 import type { SinkCounts, SinkFigures } from "./delivery/running-sink.ts";
@@ -43,16 +43,12 @@ export function sinkMetrics(registry: Registry, running: () => RunningSinks["all
       help,
       labelNames,
       registers,
-      async collect() {
+      collect() {
         const measure = async ({ sink: { workspace, sink }, running: one }: RunningSinks["all"][number]) => {
           const figures = await one.figures().catch(() => undefined);
-          return figures && { workspace, sink, value: of(figures) };
+          return figures && ([{ workspace, sink }, of(figures)] satisfies Series);
         };
-        const measured = await Promise.all(running().slice(0, maxNamed).map(measure));
-        // Not before the wait: two pages may be made at once, and one must not take away what the other has set.
-        this.reset();
-        for (const one of measured)
-          if (one !== undefined) this.set({ workspace: one.workspace, sink: one.sink }, one.value);
+        return replaceSeries(this, Promise.all(running().slice(0, maxNamed).map(measure)));
       },
     });
   }
