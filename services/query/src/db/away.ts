@@ -16,10 +16,10 @@ export function unlessSilent<T>({ db, heardAt }: Pick<Database, "db" | "heardAt"
     for (;;) {
       await delay(silentMs, over.signal);
       if (over.signal.aborted) return;
-      const askedAt = performance.now();
+      const probedAt = performance.now();
       sql`select 1`.execute(db).catch(() => {});
       await delay(silentMs, over.signal);
-      if (!over.signal.aborted && heardAt() < askedAt) return;
+      if (!over.signal.aborted && heardAt() < probedAt) return;
     }
   };
   return new Promise((resolve, reject) => {

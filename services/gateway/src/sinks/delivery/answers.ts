@@ -2,7 +2,7 @@ import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { LogReplacedError } from "@tapedeck/shared/log/log";
 import type { SendOutcome } from "../definition.ts";
 import type { Format } from "../format/format.ts";
-import type { ReceivedAnswer, TargetAnswer } from "../target/http-target.ts";
+import { isSuccess, type ReceivedAnswer, type TargetAnswer } from "../target/http-target.ts";
 
 /** What an answer means for what was sent. */
 export type AnswerClass =
@@ -73,10 +73,6 @@ export function unwritten(cause: unknown): Refused {
   if (cause instanceof TapedeckError || cause instanceof LogReplacedError) throw cause;
   const error = `the event can't be written: ${cause instanceof Error ? cause.message : String(cause)}`;
   return { type: "refused", isFinal: true, isAway: false, status: undefined, error, retryAfterMs: undefined };
-}
-
-function isSuccess(status: number): boolean {
-  return status >= 200 && status < 300;
 }
 
 /** Seconds, or a date of HTTP; undefined for anything else. */

@@ -27,6 +27,10 @@ export type ReceivedAnswer = {
   readonly isLong?: true;
 };
 
+export function isSuccess(status: number): boolean {
+  return status >= 200 && status < 300;
+}
+
 export type TargetRequest = { readonly body: Uint8Array; readonly headers: Readonly<Record<string, string>> };
 
 export type HttpTargetOptions = {

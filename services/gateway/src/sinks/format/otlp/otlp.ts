@@ -4,7 +4,7 @@ import { ExportTraceServiceResponse } from "@tapedeck/proto/opentelemetry/proto/
 import { endsLoopOnV2 } from "@tapedeck/shared/events/loop-end";
 import { ulid } from "ulid";
 import { z } from "zod";
-import type { ReceivedAnswer } from "../../target/http-target.ts";
+import { isSuccess, type ReceivedAnswer } from "../../target/http-target.ts";
 import type { Format } from "../format.ts";
 import { readKinds } from "./otlp-kinds.ts";
 import { OtlpPass, otlpHeaders } from "./otlp-pass.ts";
@@ -35,13 +35,13 @@ function errorIn(answer: ReceivedAnswer): string | undefined {
   const type = contentType.split(";")[0]?.trim().toLowerCase();
   const isProtobuf = type === "application/x-protobuf" || type === "application/protobuf";
   if ((!isProtobuf && type !== "application/json") || body.byteLength === 0) return undefined;
-  const isSuccess = status >= 200 && status < 300;
+  const isTaken = isSuccess(status);
   try {
-    if (isSuccess) return rejectionText(isProtobuf ? partialIn(body) : partialInJson(body));
+    if (isTaken) return rejectionText(isProtobuf ? partialIn(body) : partialInJson(body));
     return isProtobuf ? Status.decode(body).message || undefined : undefined;
   } catch {
     // An answer without a rejection has nothing to say that is so long.
-    return isSuccess && isLong
+    return isTaken && isLong
       ? `the answer is too long to be read, and may reject spans: ${body.toString("utf8")}`
       : undefined;
   }
