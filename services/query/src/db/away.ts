@@ -3,8 +3,13 @@ import { sql } from "kysely";
 import type { Database } from "./database.ts";
 import { NoPrimaryError } from "./primary.ts";
 
-/** How long an answer may take before Postgres is asked something else, and how long it may then be silent. */
-const silentMs = 1_500;
+/** An answer may take so long before Postgres is asked something else. */
+const probeAfterMs = 1_500;
+/**
+ * Then Postgres may be silent for so long: on a machine whose cores are busy it may not get its turn for seconds. Both together are
+ * less than a new connection may take (database.ts), whose error would say less.
+ */
+const silentMs = 3_000;
 
 /**
  * The answer, or an error when Postgres says nothing at all any more: it may be stopped, or a network lose what it sends, and
@@ -14,7 +19,7 @@ export function unlessSilent<T>({ db, heardAt }: Pick<Database, "db" | "heardAt"
   const over = new AbortController();
   const silence = async () => {
     for (;;) {
-      await delay(silentMs, over.signal);
+      await delay(probeAfterMs, over.signal);
       if (over.signal.aborted) return;
       const probedAt = performance.now();
       sql`select 1`.execute(db).catch(() => {});
