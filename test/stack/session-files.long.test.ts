@@ -438,6 +438,13 @@ it("the commands export to standard output and name the problem of a wrong file"
   });
   expect([await exporting.ended, exporting.stderr()]).toEqual([0, ""]);
   const whole = exporting.stdout();
+  const into = ["export", "--url", urlOf(origin.grpc), "-s", "alice/shop/vagrant", "-o", "/dev/stdout"];
+  await using piped = startCli(into, { cwd: folder, within: ["sh", "-c", '"$@" | cat', "sh"] });
+  expect(await piped.ended).toBe(0);
+  // The first line says when it was made, and the last one has a hash of all.
+  const eventsIn = (text: string) => text.split("\n").slice(1, -2);
+  expect(eventsIn(piped.stdout())).toEqual(eventsIn(whole));
+  expect(piped.stderr()).toMatch(/^\/dev\/stdout: session \S+ of alice\/shop\/vagrant, /);
   const file = join(folder, "vagrant.cut");
   await writeFile(file, whole.slice(0, -400));
   await using importing = startCli(["import", "--url", urlOf(target.grpc), file, "--developer", "eve"], {

@@ -1,13 +1,13 @@
 import { createWriteStream } from "node:fs";
-import { realpath, rename, rm, stat } from "node:fs/promises";
-import { dirname } from "node:path";
+import { readlink, rename, rm, stat } from "node:fs/promises";
+import { dirname, resolve } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGzip } from "node:zlib";
 import { plural } from "@tapedeck/client/lanes/format";
 import { exportFrom, type ToExport } from "../../api/exported-sessions.ts";
 import { CommandError } from "../../command-error.ts";
-import { print, rawOutput } from "../../display/output.ts";
+import { print, printError, rawOutput } from "../../display/output.ts";
 import { shortSource } from "../../display/source-name.ts";
 import { grpcTarget } from "../../grpc-target.ts";
 import { Progress, type ProgressTo } from "../../progress.ts";
@@ -38,9 +38,9 @@ export async function exportSessions(
     await pipeline(Readable.from(chunks(filed)), rawOutput, { end: false });
     return;
   }
-  await writeFile(output, Readable.from(chunks(filed)));
+  const written = await writeFile(output, Readable.from(chunks(filed)));
   progress[Symbol.dispose]();
-  print(resultLine(chosen, filed, output));
+  printWritten(written, resultLine(chosen, filed, output));
 }
 
 async function* afterEach<T>(chunks: AsyncIterable<T>, done: () => void): AsyncGenerator<T, void> {
@@ -50,15 +50,24 @@ async function* afterEach<T>(chunks: AsyncIterable<T>, done: () => void): AsyncG
   }
 }
 
+/** What was written: a file, or into a pipe or a device, whose reader may have left before the end. */
+export type Written = "file" | "stream" | "reader left";
+
+/** `line` says what was written. A pipe may be this very output, which is for the data. */
+export function printWritten(written: Written, line: string): void {
+  if (written === "file") print(line);
+  else if (written === "stream") printError(line);
+}
+
 /**
  * There is no such file before all of it is there. The file that a link leads to is replaced, with its permissions; a pipe or a
  * device is written as it is.
  */
-export async function writeFile(file: string, from: Readable): Promise<void> {
+export async function writeFile(file: string, from: Readable): Promise<Written> {
   const known = await stat(file).catch(() => undefined);
   if (known?.isDirectory()) throw new CommandError(`${file} is a folder: give the name of a file in it.`);
   const isReplaced = known?.isFile() ?? true;
-  const place = known?.isFile() ? await realpath(file) : file;
+  const place = isReplaced ? await behindLinks(file) : file;
   // Another export may write the same file.
   const part = isReplaced ? `${place}.${process.pid}.part` : place;
   using stop = stopSignals();
@@ -67,13 +76,29 @@ export async function writeFile(file: string, from: Readable): Promise<void> {
     if (file.endsWith(".gz")) await pipeline(from, createGzip(), to, { signal: stop.signal });
     else await pipeline(from, to, { signal: stop.signal });
     if (isReplaced) await rename(part, place);
+    return isReplaced ? "file" : "stream";
   } catch (error) {
     if (isReplaced) await rm(part, { force: true });
     if (stop.signal.aborted)
       throw new CommandError(isReplaced ? "stopped: nothing was written." : "stopped: not everything was written.");
-    const isMissing = (error as NodeJS.ErrnoException).code === "ENOENT";
-    throw isMissing ? new CommandError(`there is no folder ${dirname(part)} to write to.`) : error;
+    const { code } = error as NodeJS.ErrnoException;
+    if (!isReplaced && code === "EPIPE") return "reader left";
+    throw code === "ENOENT" ? new CommandError(`there is no folder ${dirname(part)} to write to.`) : error;
   }
+}
+
+/** The system gives up after as many. */
+const maxLinks = 40;
+
+/** Where the links of a name lead, also if nothing is there yet. */
+async function behindLinks(file: string): Promise<string> {
+  let place = file;
+  for (let links = 0; links <= maxLinks; links++) {
+    const target = await readlink(place).catch(() => undefined);
+    if (target === undefined) return place;
+    place = resolve(dirname(place), target);
+  }
+  throw new CommandError(`${file} is a link that leads to itself.`);
 }
 
 function resultLine({ source, sessions }: ToExport, { events }: Filed, file: string): string {

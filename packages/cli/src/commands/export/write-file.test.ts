@@ -75,12 +75,36 @@ it("the file that a link leads to is replaced, and who may read it stays", async
   expect(readdirSync(join(folder, "own"))).toEqual(["file"]);
 });
 
+it("a link to a file that is not there yet makes it, and a link to nowhere is refused", async () => {
+  const { folder } = cleanup.use(await temporaryFolder());
+  mkdirSync(join(folder, "own"));
+  const [link, lost, loop] = ["link", "lost", "loop"].map((name) => join(folder, name)) as [string, string, string];
+  symlinkSync("own/file", link);
+  expect(await writeFile(link, Readable.from(["new"]))).toBe("file");
+  expect(readFileSync(join(folder, "own", "file"), "utf8")).toBe("new");
+  symlinkSync("none/file", lost);
+  await expect(writeFile(lost, Readable.from(["new"]))).rejects.toThrow(`there is no folder ${join(folder, "none")}`);
+  symlinkSync("loop", loop);
+  await expect(writeFile(loop, Readable.from(["new"]))).rejects.toThrow(`${loop} is a link that leads to itself.`);
+  for (const one of [link, lost, loop]) expect(lstatSync(one).isSymbolicLink()).toBe(true);
+});
+
+it("a pipe whose reader leaves is no error", async () => {
+  const { folder } = cleanup.use(await temporaryFolder());
+  const pipe = join(folder, "pipe");
+  execFileSync("mkfifo", [pipe]);
+  const reader = spawn("head", ["-c1", pipe], { stdio: "ignore" });
+  cleanup.defer(() => void reader.kill("SIGKILL"));
+  const much = Array.from({ length: 100 }, () => Buffer.alloc(64 * 1_024));
+  expect(await writeFile(pipe, Readable.from(much))).toBe("reader left");
+});
+
 it("a pipe is written as it is, and stays one", async () => {
   const { folder } = cleanup.use(await temporaryFolder());
   const pipe = join(folder, "pipe");
   execFileSync("mkfifo", [pipe]);
-  const [read] = await Promise.all([readFile(pipe, "utf8"), writeFile(pipe, Readable.from(["new"]))]);
-  expect(read).toBe("new");
+  const done = await Promise.all([readFile(pipe, "utf8"), writeFile(pipe, Readable.from(["new"]))]);
+  expect(done).toEqual(["new", "stream"]);
   expect(lstatSync(pipe).isFIFO()).toBe(true);
   expect(readdirSync(folder)).toEqual(["pipe"]);
 });

@@ -9,11 +9,11 @@ import { exportFrom } from "../../../api/exported-sessions.ts";
 import { CommandError } from "../../../command-error.ts";
 import { counted } from "../../../display/counted.ts";
 import { bytesText } from "../../../display/durations.ts";
-import { print, rawOutput } from "../../../display/output.ts";
+import { rawOutput } from "../../../display/output.ts";
 import { shortSource } from "../../../display/source-name.ts";
 import { grpcTarget } from "../../../grpc-target.ts";
 import { Progress, type ProgressTo } from "../../../progress.ts";
-import { type ExportOptions, writeFile } from "../run.ts";
+import { type ExportOptions, printWritten, writeFile } from "../run.ts";
 import { defaultBounds, readSessionData, type SessionBounds } from "./session-data.ts";
 
 /** Writes one session as a page with all its data, for a browser without a Tapedeck server. */
@@ -44,8 +44,7 @@ export async function exportPage(
   const page = await pageOf(template, data);
   progress[Symbol.dispose]();
   if (output === undefined) return pipeline(Readable.from([page]), rawOutput, { end: false });
-  await writeFile(output, Readable.from([page]));
-  print(resultLine(data, page, output));
+  printWritten(await writeFile(output, Readable.from([page])), resultLine(data, page, output));
 }
 
 /** The gateway has it, beside the page: a machine with the command alone has built none. */
