@@ -64,12 +64,15 @@ export async function forgetOld(options: ForgetOld): Promise<void> {
   const { nats, databaseUrl, signal, keepMs = 120 * minute, everyMs = 5 * minute } = options;
   await using stack = new AsyncDisposableStack();
   const connection = stack.adopt(await connectNats("demo", nats, silentLogger), (nc) => nc.close());
-  const { reader, epoch } = stack.use(
-    await openLog(connection, { workspace: demoWorkspace, create: false, syncKnown: true }),
-  );
-  const ends = stack.use(await openEnds(connection, { workspace: demoWorkspace, epoch }));
-  const jsm = await jetstreamManager(connection);
+  const open = async () => {
+    const log = stack.use(await openLog(connection, { workspace: demoWorkspace, create: false, syncKnown: true }));
+    const ends = stack.use(await openEnds(connection, { workspace: demoWorkspace, epoch: log.epoch }));
+    return { reader: log.reader, ends, jsm: await jetstreamManager(connection) };
+  };
+  let opened: Awaited<ReturnType<typeof open>> | undefined;
   const forget = async () => {
+    opened ??= await open();
+    const { reader, ends, jsm } = opened;
     const recent = await reader.firstSince(new Date(Date.now() - keepMs));
     const current = await firstOfCurrentSessions(reader, signal);
     if (current === undefined) return;
@@ -80,7 +83,7 @@ export async function forgetOld(options: ForgetOld): Promise<void> {
     await jsm.streams.purge(streamOf(demoWorkspace), { seq });
     if (databaseUrl !== undefined) await forgetSessions(databaseUrl, demoWorkspace, keep);
   };
-  // NATS may be away: the next time will do.
+  // NATS may be away, and a demo that has just begun has no log yet: the next time will do.
   for (; !signal.aborted; await delay(everyMs, signal)) await forget().catch(() => {});
 }
 

@@ -109,13 +109,15 @@ export async function up(options: UpOptions): Promise<void> {
   const demoDatabase = postgres === undefined ? {} : { databaseUrl: ownerUrl(postgres, secrets) };
   const target = ownIngest(settings, addressOf(listeners.ingestGrpc), secrets);
   const untilStop = { printLine: printUnlessStopping, signal };
+  const printEnd = (error: unknown) =>
+    printUnlessStopping(`a chore has ended until the next start: ${sentenceOf(error)}`);
   const chores = [
     showLogs(Object.values(logs), options.verbose ?? false, signal, printUnlessStopping),
     demo && pauseUnwatched({ demo, http, ...untilStop }),
     demo && servers.nats && forgetOld({ ...natsOf(servers.nats.current(), secrets), ...demoDatabase, signal }),
     servers.nats && mendFullDisk({ disk, nats: servers.nats, folder: storeDir, ...untilStop }),
     demo === undefined && settings.isOpen && takeWaitingSpills({ home, to: gateway.grpc ?? "", target, ...untilStop }),
-  ].map((chore) => (chore || Promise.resolve()).catch((error: unknown) => printUnlessStopping(sentenceOf(error))));
+  ].map((chore) => (chore || Promise.resolve()).catch(printEnd));
   stack.defer(async () => {
     over.abort();
     await Promise.all(chores);
